@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sandarac_balance::Backoff;
+use sandarac_message::Timestamp;
 
 /// When a server is ejected, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub enum Use {
     Ejected,
 }
 
-/// The health of one server. Times are durations since any one moment, by a clock that never goes back.
+/// The health of one server.
 #[derive(Clone, Debug)]
 pub struct Health {
     ejection: Ejection,
@@ -48,12 +49,12 @@ enum State {
         failures: u32,
     },
     Ejected {
-        until: Duration,
+        until: Timestamp,
         /// Failed trials.
         trials: u32,
     },
     /// The outcome of a trial is awaited.
-    Trying { since: Duration, trials: u32 },
+    Trying { since: Timestamp, trials: u32 },
 }
 
 /// A trial whose outcome is not reported within this time counts as failed, so that a caller that was
@@ -67,14 +68,14 @@ impl Health {
     }
 
     /// How the server may be used now. After [`Use::Trial`] it is ejected until the outcome is reported.
-    pub fn may_use(&mut self, now: Duration) -> Use {
+    pub fn may_use(&mut self, now: Timestamp) -> Use {
         match self.state {
             State::Free { .. } => Use::Free,
             State::Ejected { until, trials } if until <= now => {
                 self.state = State::Trying { since: now, trials };
                 Use::Trial
             }
-            State::Trying { since, .. } if now.saturating_sub(since) >= LONGEST_TRIAL => {
+            State::Trying { since, .. } if now.since(since) >= LONGEST_TRIAL => {
                 self.failed(now);
                 Use::Ejected
             }
@@ -101,7 +102,7 @@ impl Health {
     }
 
     /// Reports that the server did not answer in time, refused the connection, or broke the protocol.
-    pub fn failed(&mut self, now: Duration) {
+    pub fn failed(&mut self, now: Timestamp) {
         let Health { ejection, state, ejections } = self;
         *state = match *state {
             State::Free { failures } if failures + 1 < ejection.failures => {
@@ -109,11 +110,11 @@ impl Health {
             }
             State::Free { .. } => {
                 *ejections += 1;
-                State::Ejected { until: now + ejection.pauses.pause(0), trials: 0 }
+                State::Ejected { until: now.plus(ejection.pauses.pause(0)), trials: 0 }
             }
             State::Trying { trials, .. } => {
                 let trials = trials.saturating_add(1);
-                State::Ejected { until: now + ejection.pauses.pause(trials), trials }
+                State::Ejected { until: now.plus(ejection.pauses.pause(trials)), trials }
             }
             // From an operation that began before the ejection.
             ejected @ State::Ejected { .. } => ejected,
@@ -125,8 +126,8 @@ impl Health {
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_secs(seconds)
     }
 
     /// A server that was ejected at time 0, for 1 s.
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn an_ejected_server_is_tried_by_one_operation_at_a_time() {
         let mut health = ejected();
-        assert_eq!(health.may_use(Duration::from_millis(999)), Use::Ejected);
+        assert_eq!(health.may_use(Timestamp::from_millis(999)), Use::Ejected);
         assert_eq!(health.may_use(at(1)), Use::Trial);
         assert_eq!(health.may_use(at(1)), Use::Ejected);
         assert!(health.is_ejected());
@@ -167,7 +168,7 @@ mod tests {
         let mut health = ejected();
         let mut now = 0;
         for pause in [1, 2, 4, 8, 16, 30, 30] {
-            assert_eq!(health.may_use(at(now + pause) - Duration::from_millis(1)), Use::Ejected);
+            assert_eq!(health.may_use(at(now + pause).minus(Duration::from_millis(1))), Use::Ejected);
             now += pause;
             assert_eq!(health.may_use(at(now)), Use::Trial, "after {pause} s");
             health.failed(at(now));
@@ -184,7 +185,7 @@ mod tests {
         let mut health = ejected();
         health.answered();
         health.failed(at(100));
-        assert_eq!(health.may_use(Duration::from_millis(999)), Use::Ejected);
+        assert_eq!(health.may_use(Timestamp::from_millis(999)), Use::Ejected);
         assert_eq!(health.may_use(at(1)), Use::Trial);
     }
 

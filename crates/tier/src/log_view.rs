@@ -1,7 +1,7 @@
 //! The state of a server's purge log, as a node last read it.
 
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::{Effect, LogHeader, LogId, Position, PurgeLog, Token};
+use sandarac_wire::entry::{Effect, LogHeader, LogId, Position, PurgeLog, Record, Token};
 
 use crate::purge_index::{PurgeIndex, Subject};
 use crate::reason::Refusal;
@@ -28,9 +28,6 @@ pub(crate) struct LogView {
 }
 
 impl LogView {
-    /// Bytes of a header on the server: 39 of the frame, and a position.
-    pub(crate) const HEADER: u64 = 63;
-
     /// A log with this header, and what is known of it at its end.
     pub(crate) fn new(header: &LogHeader, end: u64) -> LogView {
         LogView {
@@ -50,6 +47,13 @@ impl LogView {
     /// The end of the log.
     pub(crate) fn position(&self) -> Position {
         Position { log: self.id, offset: self.end }
+    }
+
+    /// Adds a record of `len` bytes at the end.
+    pub(crate) fn push(&mut self, record: Record, len: u64) {
+        self.index.push(self.end, record);
+        self.end += len;
+        self.size += len;
     }
 
     /// Takes over a log that was read whole or from [`LogView::end`] on.

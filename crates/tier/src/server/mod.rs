@@ -61,17 +61,26 @@ enum OperationKind {
     /// Records are appended to the log with this CAS value.
     Append {
         cas: u64,
-        records: Vec<Record>,
+        records: Vec<Encoded>,
     },
     /// The log is created or replaced.
     Write {
         condition: Condition,
         header: LogHeader,
-        records: Vec<Record>,
+        /// Bytes of the header in the log.
+        header_len: u64,
+        records: Vec<Encoded>,
         /// Records for which there is no place. Nothing that they apply to can be used, because it is older
         /// than the base.
         dropped: Vec<Record>,
     },
+}
+
+/// A record, and its bytes in the log.
+#[derive(Debug)]
+struct Encoded {
+    record: Record,
+    len: u64,
 }
 
 impl LogOperation {
@@ -201,11 +210,14 @@ impl Server {
             (OperationKind::Append { cas, records }, Reply::Stored(new)) => {
                 self.appended(sent, now, (cas, new), records);
             }
-            (OperationKind::Write { condition, header, records, dropped }, Reply::Stored(cas)) => {
+            (
+                OperationKind::Write { condition, header, header_len, records, dropped },
+                Reply::Stored(cas),
+            ) => {
                 for record in &dropped {
                     self.deliveries.found(record, now);
                 }
-                self.written(sent, now, condition, (header, cas), records);
+                self.written(sent, now, condition, (header, header_len, cas), records);
             }
             // Another node was quicker.
             _ => self.need = Need::ReadValue,
@@ -295,34 +307,31 @@ impl Server {
         self.need = Need::Nothing;
     }
 
-    fn encode(&self, record: &Record, log: &LogId) -> Option<Vec<u8>> {
-        record.encode(&self.sealer, &self.log_key, log).ok()
+    /// Encodes records for a log. One that cannot be encoded takes no bytes.
+    fn encode(&self, records: Vec<Record>, log: &LogId) -> (Vec<Encoded>, Vec<Vec<u8>>) {
+        let encode = |record: Record| {
+            let bytes = record.encode(&self.sealer, &self.log_key, log).unwrap_or_default();
+            (Encoded { record, len: bytes.len() as u64 }, bytes)
+        };
+        records.into_iter().map(encode).unzip()
     }
 
     fn append(&mut self, now: Timestamp) -> (LogOperation, Command) {
         let view = self.view.as_ref().expect("a log is appended to after it was read");
-        let records: Vec<Record> = self.deliveries.owed().cloned().collect();
-        let value = records.iter().filter_map(|record| self.encode(record, &view.id)).flatten().collect();
+        let (records, encoded) = self.encode(self.deliveries.owed().cloned().collect(), &view.id);
         let (key, cas) = (self.log_key, view.cas);
         let operation = LogOperation { sent: now, kind: OperationKind::Append { cas, records } };
-        (operation, Command::Append { key, cas, value })
+        (operation, Command::Append { key, cas, value: encoded.concat().into() })
     }
 
-    fn appended(&mut self, sent: Timestamp, now: Timestamp, (old, new): (u64, u64), records: Vec<Record>) {
-        let Some(view) = self.view.as_ref().filter(|view| view.cas == old) else {
+    fn appended(&mut self, sent: Timestamp, now: Timestamp, (old, new): (u64, u64), records: Vec<Encoded>) {
+        let Some(view) = self.view.as_mut().filter(|view| view.cas == old) else {
             self.need = Need::ReadValue;
             return;
         };
-        let lens: Vec<usize> = records
-            .iter()
-            .map(|record| self.encode(record, &view.id).map_or(0, |bytes| bytes.len()))
-            .collect();
-        let Some(view) = &mut self.view else { return };
-        for (record, len) in records.into_iter().zip(lens) {
+        for Encoded { record, len } in records {
             self.deliveries.found(&record, now);
-            view.index.push(view.end, record);
-            view.end += len as u64;
-            view.size += len as u64;
+            view.push(record, len);
         }
         (view.cas, view.read_at, view.received) = (new, view.read_at.max(sent), now);
         self.need = Need::Nothing;
@@ -353,32 +362,30 @@ impl Server {
         now: Timestamp,
         condition: Condition,
         (id, mut base): (LogId, u64),
-        mut records: Vec<Record>,
+        records: Vec<Record>,
         bound: usize,
     ) -> (LogOperation, Command) {
-        let mut encoded: Vec<Vec<u8>> =
-            records.iter().map(|record| self.encode(record, &id).unwrap_or_default()).collect();
-        let mut size: usize = encoded.iter().map(Vec::len).sum();
         let newest = records.iter().map(|record| record.made).max().unwrap_or_default();
         let oldest = newest.minus(self.settings.purge_memory);
+        let (mut records, mut encoded) = self.encode(records, &id);
+        let mut size: u64 = records.iter().map(|encoded| encoded.len).sum();
+        let bound = bound as u64;
         let is_large = size > bound;
         let mut count = 0;
-        while count < records.len() && is_large && (records[count].made < oldest || size > bound) {
-            base += encoded[count].len() as u64;
-            size -= encoded[count].len();
+        while count < records.len() && is_large && (records[count].record.made < oldest || size > bound) {
+            base += records[count].len;
+            size -= records[count].len;
             count += 1;
         }
-        let dropped = records.drain(..count).collect::<Vec<_>>();
-        encoded.drain(..dropped.len());
+        let dropped = records.drain(..count).map(|encoded| encoded.record).collect();
+        encoded.drain(..count);
         let header = LogHeader { token: Token(self.random.bits()), id, base };
         let head = header.encode(&self.sealer, &self.log_key).expect("a header has no lists");
+        let header_len = head.len() as u64;
         let value = std::iter::once(Bytes::from(head)).chain(encoded.into_iter().map(Bytes::from)).collect();
-        let command =
-            Command::Set { key: self.log_key, condition, ttl: None, flags: header.token.flags(), value };
-        (
-            LogOperation { sent: now, kind: OperationKind::Write { condition, header, records, dropped } },
-            command,
-        )
+        let (key, flags) = (self.log_key, header.token.flags());
+        let kind = OperationKind::Write { condition, header, header_len, records, dropped };
+        (LogOperation { sent: now, kind }, Command::Set { key, condition, ttl: None, flags, value })
     }
 
     fn written(
@@ -386,8 +393,8 @@ impl Server {
         sent: Timestamp,
         now: Timestamp,
         condition: Condition,
-        (header, cas): (LogHeader, u64),
-        records: Vec<Record>,
+        (header, header_len, cas): (LogHeader, u64, u64),
+        records: Vec<Encoded>,
     ) {
         let goes_on = self
             .view
@@ -400,15 +407,12 @@ impl Server {
         if goes_on {
             view.floor = self.view.as_ref().map_or(header.base, |view| view.floor);
         }
-        for record in records {
-            let len = self.encode(&record, &header.id).map_or(0, |bytes| bytes.len()) as u64;
+        view.size = header_len;
+        for Encoded { record, len } in records {
             self.deliveries.found(&record, now);
-            view.index.push(view.end, record);
-            view.end += len;
-            view.size += len;
+            view.push(record, len);
         }
         (view.cas, view.read_at, view.received) = (cas, sent, now);
-        view.size += LogView::HEADER;
         self.view = Some(view);
         self.need = Need::Nothing;
     }
