@@ -5,8 +5,8 @@
 //! objects enter a small queue; those that are requested again while in it move on to the main queue. Keys
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
 //! back, and so are those that expired after hits. Unlike there, sizes count: an object above the mean weight
-//! needs more hits to stay, and one below it uses them up more slowly; and the small queue's share follows the
-//! keys that come back soon after they left either queue (docs/decisions/0008).
+//! needs more hits to stay, and one below it uses them up more slowly; and the small queue's share follows
+//! the keys that come back soon after they left either queue (docs/decisions/0008).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,7 +41,8 @@ impl Queue {
 /// Objects that one search for a victim examines before it releases the lock.
 const STEPS: usize = 16;
 
-/// A key has only just left a queue while the queue's evictions since are fewer than this part of all objects.
+/// A key has only just left a queue while the queue's evictions since are fewer than this part of all
+/// objects.
 const JUST_LEFT: usize = 32;
 
 /// A key that comes back to the main queue counts for as many that come back to the small one: it was wanted
@@ -230,8 +231,8 @@ impl Shard {
     }
 
     /// Adds an object as the newest of its key. It enters the main queue if it inherited that, or its key has
-    /// left the store recently, unless `expected` bytes are a large part of the store. Then it has to earn its
-    /// place, and the remembered requests for its key count.
+    /// left the store recently, unless `expected` bytes are a large part of the store. Then it has to earn
+    /// its place, and the remembered requests for its key count.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
         let requests_before = self.recall(key, expected);
@@ -379,9 +380,11 @@ impl Shard {
         let queue = Queue::of(object);
         object.add_weight(bytes);
         let misplaced = queue == Queue::Main && object.hits() == 0 && judge.is_large(object.weight());
+        if misplaced {
+            credit(object);
+        }
         self.lines[queue as usize].bytes += bytes;
         if misplaced {
-            self.object(slot).into_iter().for_each(|object| credit(object));
             self.dequeue(slot);
             self.enqueue(slot, Queue::Small);
         }

@@ -1,4 +1,4 @@
-//! How long an exchange waits for an origin.
+//! Timeouts of an exchange with an origin.
 
 use std::time::Duration;
 

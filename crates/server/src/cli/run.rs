@@ -34,7 +34,7 @@ pub struct RunArgs {
     /// The same in varnishd's syntax: `malloc,512m`
     #[arg(short, value_name = "malloc,SIZE", value_parser = storage)]
     pub storage: Option<String>,
-    /// A memcached server of the shared tier: `host:port` or `unix:/path`. Can be repeated; all nodes need the same ones
+    /// A memcached server of the shared tier: `host:port` or `unix:/path`. Can be repeated; the same on all nodes
     #[arg(long, value_name = "ADDRESS", hide = true)]
     pub memcached: Vec<String>,
     /// A file with the secret of the shared tier, at least 32 random bytes, the same on all nodes
