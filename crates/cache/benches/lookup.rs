@@ -129,6 +129,7 @@ impl Bench {
             len,
             limit: None,
             resumable: false,
+            copy: None,
             transaction: 1,
         };
         self.store.open(Key::of(b"http", HOST, path)).store_complete(new_object, &[&self.body], None);

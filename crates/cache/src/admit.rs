@@ -107,7 +107,7 @@ impl Store {
         let tags = tags(&new);
         let before = candidate.parts();
         let mut parts = parts(&landing, new);
-        parts.extras = before.extras;
+        parts.extras = Extras { copy: parts.extras.copy, ..before.extras };
         (parts.host_len, parts.path_len) = (before.host_len, before.path_len);
         let content = candidate.content.clone();
         let stored = self.reserve(parts.base_bytes() + content.own_bytes());
@@ -259,7 +259,7 @@ fn parts(landing: &LandedFlight, new: NewObject<'_>) -> Parts {
         lifetimes: new.lifetimes,
         key: landing.key,
         vary: new.vary.key(new.request),
-        extras: Extras { range: new.range, trailers: None },
+        extras: Extras { range: new.range, trailers: None, copy: new.copy },
         transaction: new.transaction,
         bans: landing.begun.bans,
         host_len: short(new.host).len() as u16,

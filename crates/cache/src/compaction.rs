@@ -41,10 +41,9 @@ impl Store {
         self.fit();
     }
 
-    /// Replaces an object by a copy, and returns the original. `None` if it is arriving, has left the store,
-    /// or is one of the few with [`Extras`](crate::object::Extras).
+    /// Replaces an object by a copy, and returns the original. `None` if it is arriving, or has left the store.
     fn relocate(&self, object: &Arc<Object>) -> Option<Arc<Object>> {
-        let content = match object.content.whole().filter(|_| !object.has_extras())? {
+        let content = match object.content.whole()? {
             Whole::One(bytes) if bytes.len() <= SHARES_PAGES => Content::Whole(Whole::one(bytes.to_vec())),
             whole => Content::Whole(whole.clone()),
         };

@@ -105,6 +105,21 @@ impl Flight {
         Some(store.refresh(landing, candidate, new))
     }
 
+    /// The same right, whose fetch begins only now: purges and bans before `begun` do not apply to its response.
+    pub fn begun(mut self, begun: Begun) -> Flight {
+        self.begun = begun;
+        if let Some(flying) = &self.flying {
+            flying.state.lock().begun = begun;
+        }
+        self
+    }
+
+    /// The same right, with a stored object to validate, if there was none and it is whole.
+    pub fn adopt(mut self, candidate: Arc<Object>) -> Flight {
+        self.candidate = self.candidate.take().or(settled(Some(candidate)));
+        self
+    }
+
     /// The same right, but the candidate stays in the store whatever the outcome.
     pub fn sparing(mut self) -> Flight {
         self.candidate = None;

@@ -131,7 +131,13 @@ impl Tag {
         Tag(high)
     }
 
-    pub(crate) fn bits(self) -> u64 {
+    /// The tag of these bits, from another node.
+    pub fn from_bits(bits: u64) -> Tag {
+        Tag(bits)
+    }
+
+    /// Its bits, for other nodes.
+    pub fn bits(self) -> u64 {
         self.0
     }
 }

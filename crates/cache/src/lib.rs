@@ -55,7 +55,7 @@ mod whole_body;
 mod tests;
 
 pub use arriving::Broken;
-pub use ban::{Expression, ExpressionError};
+pub use ban::{Attributes, Expression, ExpressionError};
 pub use body::Body;
 pub use body_writer::{BodyWriter, Unstored};
 pub use combination::Combination;

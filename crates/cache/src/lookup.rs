@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sandarac_message::caching::Reuse;
-use sandarac_message::vary::{VaryKey, VarySpec};
+use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, Name, Timestamp};
 
 use crate::flight::{Flight, Waiter};
@@ -174,13 +174,5 @@ impl Store {
 /// The variant of a key that a request selects, if the newest object of the key varies.
 fn variant(shard: &Shard, key: Key, request: Fields<'_>) -> Option<VaryKey> {
     let (_, newest) = shard.variants(key).find(|(_, object)| !object.vary().is_empty())?;
-    Some(spec(newest.vary()).key(request))
-}
-
-/// The names in a key: before the first colon of each line.
-fn spec(key: &VaryKey) -> VarySpec {
-    let lines = key.as_bytes().split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    VarySpec::Names(
-        lines.map(|line| line.split(|&byte| byte == b':').next().unwrap_or(line).into()).collect(),
-    )
+    Some(newest.vary().names().key(request))
 }

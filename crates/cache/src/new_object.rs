@@ -6,6 +6,8 @@ use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, StoredHead};
 
 use crate::Tag;
+use sandarac_tier::SharedCopy;
+use std::sync::Arc;
 
 /// A response to be stored.
 pub struct NewObject<'a> {
@@ -33,6 +35,8 @@ pub struct NewObject<'a> {
     /// Whether an incomplete body may be kept as a part when the origin breaks off (RFC 9111 §3.3). MUST be
     /// false for a response without a strong validator.
     pub resumable: bool,
+    /// What is known of its entry in the shared tier, if it has one.
+    pub copy: Option<Arc<SharedCopy>>,
     /// The transaction number of the fetch.
     pub transaction: u64,
 }

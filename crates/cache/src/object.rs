@@ -8,6 +8,7 @@ use sandarac_message::caching::Lifetimes;
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
+use sandarac_tier::SharedCopy;
 
 use crate::Key;
 use crate::body::{Body, Content};
@@ -59,11 +60,12 @@ pub(crate) const HIT: u8 = 4;
 /// The frequency at which counting stops.
 pub(crate) const FREQUENT: u8 = 4 * HIT;
 
-/// Rare properties of an object, in an allocation of their own.
+/// Properties that many objects do not have, in an allocation of their own.
 #[derive(Clone, Default)]
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
     pub(crate) trailers: Option<FieldsBuf>,
+    pub(crate) copy: Option<Arc<SharedCopy>>,
 }
 
 /// The parts of an object, besides its body.
@@ -82,7 +84,8 @@ pub(crate) struct Parts {
 impl Parts {
     /// Bytes charged for the object without its body.
     pub(crate) fn base_bytes(&self) -> usize {
-        Object::base_bytes(&self.head, &self.vary, !self.extras.is_empty(), self.extras.trailers.as_ref())
+        let extras = Some(&self.extras).filter(|extras| !extras.is_empty());
+        Object::base_bytes(&self.head, &self.vary, extras)
     }
 
     /// The object. `budget` is present if the object was charged to it.
@@ -111,8 +114,18 @@ impl Parts {
 }
 
 impl Extras {
+    /// Bytes charged for them.
+    fn bytes(&self) -> usize {
+        let trailers =
+            |fields: &FieldsBuf| held(fields.encoded_len()) + held(fields.view().len() * size_of::<Span>());
+        let copy = |_| held(size_of::<SharedCopy>() + 2 * size_of::<usize>());
+        held(size_of::<Extras>())
+            + self.trailers.as_ref().map_or(0, trailers)
+            + self.copy.as_ref().map_or(0, copy)
+    }
+
     fn is_empty(&self) -> bool {
-        self.range.is_none() && self.trailers.is_none()
+        self.range.is_none() && self.trailers.is_none() && self.copy.is_none()
     }
 }
 
@@ -175,6 +188,11 @@ impl Object {
             (_, Content::Arriving(arriving)) => arriving.trailers(),
             _ => None,
         }
+    }
+
+    /// What is known of its entry in the shared tier, if it has or had one.
+    pub fn copy(&self) -> Option<&Arc<SharedCopy>> {
+        self.extras.as_ref()?.copy.as_ref()
     }
 
     /// The part of the representation that it holds, if not all of it.
@@ -292,11 +310,6 @@ impl Object {
         }
     }
 
-    /// Whether it has [`Extras`].
-    pub(crate) fn has_extras(&self) -> bool {
-        self.extras.is_some()
-    }
-
     pub(crate) fn text_len(&self) -> usize {
         self.host_len as usize + self.path_len as usize
     }
@@ -309,21 +322,17 @@ impl Object {
     }
 
     fn base(&self) -> usize {
-        let trailers = self.extras.as_ref().and_then(|extras| extras.trailers.as_ref());
-        Object::base_bytes(&self.head, &self.vary, self.extras.is_some(), trailers)
+        Object::base_bytes(&self.head, &self.vary, self.extras.as_deref())
     }
 
-    fn base_bytes(head: &StoredHead, vary: &VaryKey, extras: bool, trailers: Option<&FieldsBuf>) -> usize {
+    fn base_bytes(head: &StoredHead, vary: &VaryKey, extras: Option<&Extras>) -> usize {
         let counts = 2 * size_of::<usize>();
         let spans = head.heap_size() - head.encoded().len();
         held(size_of::<Object>() + counts)
             + held(head.encoded().len())
             + held(spans)
             + held(vary.heap_size())
-            + if extras { held(size_of::<Extras>()) } else { 0 }
-            + trailers.map_or(0, |fields| {
-                held(fields.encoded_len()) + held(fields.view().len() * size_of::<Span>())
-            })
+            + extras.map_or(0, Extras::bytes)
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::{Mutex, RwLock};
+use sandarac_message::Timestamp;
 
 use crate::ban::Bans;
 use crate::budget::Budget;
@@ -144,14 +145,19 @@ impl Store {
         self.lock(object.key()).slot_of(object).is_some() && !object.is_condemned()
     }
 
+    /// Makes this very object stale, wherever it is.
+    pub fn soften(&self, object: &Object, now: Timestamp) {
+        object.purge_softly(now);
+    }
+
     pub(crate) fn count_hit(&self, object: &Object) {
         let mut shard = self.lock(object.key());
         object.hit();
         shard.counters().hits += 1;
     }
 
-    /// Removes this very object, if it is in the index.
-    pub(crate) fn discard(&self, object: &Arc<Object>, removal: Removal) -> bool {
+    /// Removes this very object, if it is in the index. Returns whether it was.
+    pub fn discard(&self, object: &Arc<Object>, removal: Removal) -> bool {
         let mut shard = self.lock(object.key());
         let removed = shard.slot_of(object).and_then(|slot| shard.remove(slot, removal));
         drop(shard);

@@ -73,6 +73,7 @@ fn new_object(path: &[u8]) -> NewObject<'_> {
         len: None,
         limit: None,
         resumable: false,
+        copy: None,
         transaction: 1,
     }
 }

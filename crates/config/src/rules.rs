@@ -95,8 +95,7 @@ settings! {
         cache_status: bool = true;
         /// The shared tier: memcached servers behind the memory of each node, so that a response fetched by
         /// one node is a hit on all. A server that does not answer costs its share of the keys and nothing
-        /// more. This version does not serve it yet: `sandarac check` checks the settings, and no process
-        /// starts with them.
+        /// more (docs/manual/shared.md).
         shared: Option<At<SharedSettings>> = None, unset "each node has only its own memory"
             "{ servers = [\"127.0.0.1:11211\"] }";
     }

@@ -21,6 +21,12 @@ impl Moment {
         Moment(millis(now.tv_sec, now.tv_nsec))
     }
 
+    /// The milliseconds of the clock, for code that takes the time as an argument. The clock begins at some time
+    /// before the process.
+    pub fn timestamp(self) -> Timestamp {
+        Timestamp::from_millis(self.0)
+    }
+
     /// This moment plus `duration`.
     pub fn plus(self, duration: std::time::Duration) -> Moment {
         Moment(self.0.saturating_add(duration.as_millis().min(u64::MAX as u128) as u64))

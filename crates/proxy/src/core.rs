@@ -4,6 +4,7 @@ use crate::origin::Origins;
 use crate::record::Recorder;
 use crate::shared::Shared;
 use crate::site::{LocalSite, Site};
+use crate::tier::Links;
 use crate::{Counters, Record};
 use sandarac_message::{Fields, Span};
 use sandarac_net::Peer;
@@ -20,6 +21,8 @@ pub struct Core {
     pub(crate) shared: Arc<Shared>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) origins: Rc<Origins>,
+    /// The connections to the servers of the shared tier.
+    pub(crate) tier_links: Links,
     pub(crate) recorder: Box<dyn Recorder>,
     me: Weak<Core>,
     /// Memory for parsing response heads, reused for each of them.
@@ -37,6 +40,7 @@ impl Core {
         let core = Rc::new_cyclic(|me| Core {
             counters: shared.counters[index].clone(),
             origins: Origins::new(&shared.site().config.dns, shared.counters[index].clone()),
+            tier_links: Links::default(),
             recorder,
             me: me.clone(),
             spans: Cell::default(),
@@ -90,5 +94,6 @@ async fn prune(core: Weak<Core>) {
         site.pools.iter().for_each(|pool| pool.live().look_for_silence(now));
         let longest = site.pools.iter().map(|pool| pool.timeouts.idle).max().unwrap_or_default();
         core.origins.prune(longest);
+        core.tier_links.prune(site.tier.as_deref());
     }
 }

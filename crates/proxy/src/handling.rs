@@ -16,6 +16,8 @@ pub(crate) enum Detail {
     HitForMiss,
     /// The response is not stored.
     Unstored(NoStore),
+    /// The shared tier had the response.
+    SharedTier,
     /// A stored response stands in for the origin's.
     StandIn(StandIn),
     /// The response broke off at the origin.
@@ -44,6 +46,7 @@ impl Detail {
             Detail::Pass(reason) => reason.text(),
             Detail::HitForMiss => MissReason::HitForMiss.text(),
             Detail::Unstored(reason) => reason.text(),
+            Detail::SharedTier => "shared-tier",
             Detail::StandIn(StandIn::Failed) => "origin-failed",
             Detail::StandIn(StandIn::Error) => "stale-if-error",
             Detail::StandIn(StandIn::Silent) => "origin-silent",

@@ -158,6 +158,11 @@ impl Origins {
         }
     }
 
+    /// The addresses of a name; none if it cannot be resolved.
+    pub(crate) async fn addresses(&self, name: &str) -> Vec<IpAddr> {
+        self.resolver.addresses(name).await.into_iter().collect()
+    }
+
     /// Opens a connection. The addresses of a name are tried one after another.
     pub(crate) async fn connect(
         &self,

@@ -36,6 +36,17 @@ impl Synthetic {
         Synthetic::text(200, what)
     }
 
+    /// The same response, which names the servers of the shared tier that do not know of it yet.
+    pub(crate) fn untold(mut self, servers: &[String]) -> Synthetic {
+        if !servers.is_empty() {
+            let text = String::from_utf8_lossy(&self.body);
+            let text = text.trim_end();
+            let servers = servers.join(", ");
+            self.body = format!("{text}; not reached yet in the shared tier: {servers}\n").into();
+        }
+        self
+    }
+
     /// The response to an order that is not understood.
     pub(crate) fn bad(what: &str) -> Synthetic {
         Synthetic::text(400, what)

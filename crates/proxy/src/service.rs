@@ -13,7 +13,7 @@ use crate::step::received::{Received, RequestFacts};
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
 use crate::tally::{StatusClass, refused_text};
-use crate::{Counter, Record};
+use crate::{Counter, Record, tier};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::{
@@ -52,6 +52,11 @@ impl Known<'_> {
             Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
             other => return Err(Some((key, other))),
         };
+        if !tier::is_trusted(&object, tier::now) {
+            let found =
+                if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
+            return Err(Some((key, found)));
+        }
         if let Some(flight) = flight {
             revalidate(core, site, head, received, pool, flight);
         }

@@ -4,6 +4,7 @@ use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::purge_target;
 use crate::site::Site;
 use crate::tally::Tally;
+use crate::tier::{PurgeCalls, TierServerState, of_target};
 use crate::unbelieved::Unbelieved;
 use crate::upkeep::Mailbox;
 use crate::{CountByReason, Counter, Counters, Latency};
@@ -16,6 +17,7 @@ use sandarac_message::target::{Form, Target, route_path};
 use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::Moment;
 use sandarac_policy::Edits;
+use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -209,18 +211,34 @@ impl Shared {
     /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns the
     /// number of objects; `None` if it is not an absolute URL of http or https with a host.
     pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
-        let request = RequestHead {
-            method: Method::Get,
-            method_text: b"GET",
-            target: url.as_bytes(),
-            version: Version::Http10,
-            fields: Fields::default(),
-        };
-        let target = Target::of(&request).ok().filter(|target| target.form == Form::Absolute)?;
-        let host = target.authority?.normalised(target.scheme?);
         let site = self.site.load();
-        route_path(target.path()).ok()?;
-        Some(purge_target(&self.store, &site.config.routes, &host, target.path_and_query, purge))
+        with_target(url, |host, path| purge_target(&self.store, &site.config.routes, host, path, purge))
+    }
+
+    /// Tells the servers of the shared tier of purges that were applied to the store. Blocks the thread until
+    /// all have them, at most for `patience`, and returns the names of those that were not reached. They are
+    /// told before this node reads from them again.
+    pub fn share_purges(&self, purges: Vec<SharedPurge>, effect: Effect, patience: Duration) -> Vec<String> {
+        let Some(calls) = PurgeCalls::note(self, purges, effect, patience) else { return Vec::new() };
+        loop {
+            if let Some(missing) = calls.outcome() {
+                return missing;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The purges to tell the shared tier of when those of an absolute URL are purged; none if it is no such URL.
+    pub fn purges_of_url(&self, url: &str) -> Vec<SharedPurge> {
+        let site = self.site.load();
+        let of = |host: &[u8], path: &[u8]| of_target(&site.config.routes, host, path);
+        with_target(url, of).unwrap_or_default()
+    }
+
+    /// The servers of the shared tier, if one is configured.
+    pub fn tier(&self) -> Option<Vec<TierServerState>> {
+        let servers = self.site.load().tier.as_ref()?.servers();
+        Some(servers.list.iter().map(|server| server.state()).collect())
     }
 
     /// Takes a place for a client connection, if there is one.
@@ -287,4 +305,20 @@ impl Shared {
     pub(crate) fn upkeep_counters(&self) -> &Arc<Counters> {
         self.counters.last().expect("one set more than there are cores")
     }
+}
+
+/// Works with the host and the path and query of an absolute URL; `None` if it is not one of http or https with
+/// a host.
+fn with_target<T>(url: &str, work: impl FnOnce(&[u8], &[u8]) -> T) -> Option<T> {
+    let request = RequestHead {
+        method: Method::Get,
+        method_text: b"GET",
+        target: url.as_bytes(),
+        version: Version::Http10,
+        fields: Fields::default(),
+    };
+    let target = Target::of(&request).ok().filter(|target| target.form == Form::Absolute)?;
+    let host = target.authority?.normalised(target.scheme?);
+    route_path(target.path()).ok()?;
+    Some(work(&host, target.path_and_query))
 }

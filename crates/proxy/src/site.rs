@@ -1,7 +1,8 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
 use crate::pool::{PoolChanges, SitePool};
-use sandarac_config::{Config, Network};
+use crate::tier::SharedTier;
+use sandarac_config::{Config, Credentials, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
@@ -27,6 +28,8 @@ pub struct Site {
     pub config: Config,
     pub(crate) pools: Vec<SitePool>,
     pool_changes: Arc<PoolChanges>,
+    /// The shared tier, if one is configured.
+    pub(crate) tier: Option<Arc<SharedTier>>,
     pub(crate) session: SessionLimits,
     /// The limits of a response head.
     pub(crate) response_head: Limits,
@@ -84,8 +87,15 @@ impl Deref for LocalSite {
 
 impl Site {
     /// Prepares `config`. `bound` are the listeners, in the order of the configuration. Pools keep the state
-    /// that `before` has of the same backends. `seed` decides between equal backends.
-    pub fn new(config: Config, bound: &[Listener], before: Option<&Site>, seed: u64) -> Site {
+    /// that `before` has of the same backends. `seed` decides between equal backends. `credentials` are those
+    /// of the shared tier, which is not used without.
+    pub fn new(
+        config: Config,
+        credentials: Option<Credentials>,
+        bound: &[Listener],
+        before: Option<&Site>,
+        seed: u64,
+    ) -> Site {
         let pool_changes = before.map_or_else(Arc::default, |site| site.pool_changes.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
             let known = before.and_then(|site| site.pool(&settings.name));
@@ -109,10 +119,14 @@ impl Site {
         let is_gone = |(id, _): &&(ListenerId, SiteListener)| bound.iter().all(|bound| bound.id != *id);
         let gone = before.iter().flat_map(|site| &site.listeners).filter(is_gone).take(MAX_GONE);
         let listeners = in_force.chain(gone.cloned());
+        let tier_before = before.and_then(|site| site.tier.as_deref());
+        let tier = config.cache.shared.as_ref().zip(credentials);
+        let tier = tier.map(|(shared, credentials)| SharedTier::new(shared, credentials, tier_before));
         let name = config.forwarded.name.as_str();
         Site {
             pools: pools.collect(),
             pool_changes,
+            tier: tier.map(Arc::new),
             session: SessionLimits {
                 head: request_head,
                 idle_timeout: *config.timeouts.idle,

@@ -296,8 +296,11 @@ pub struct Purge {
 /// The result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purged {
-    /// The number of objects affected.
+    /// The number of objects affected in the memory of this node.
     pub objects: u64,
+    /// The servers of the shared tier that do not know of it yet. They are told when they answer again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreached: Vec<String>,
 }
 
 /// The result of a ban.
@@ -305,6 +308,9 @@ pub struct Purged {
 pub struct Banned {
     /// The number of bans with which some stored object has not been compared yet.
     pub active: u64,
+    /// The servers of the shared tier that do not know of it yet. They are told when they answer again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreached: Vec<String>,
 }
 
 /// The result of a reload.

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use rustix::fs::Access;
 use sandarac_config::{
-    AdminToken, Config, Flags, ListenAddress, LogTarget, SecretContent, SecretFile, Warning, read_class_table,
+    AdminToken, Config, Credentials, Flags, ListenAddress, LogTarget, SecretContent, SecretFile, Warning,
+    read_class_table,
 };
 
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
@@ -34,13 +35,6 @@ pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
         None => Config::from_flags(&args.flags()?).map_err(Failure::Configuration)?,
     };
     args.apply(&mut config);
-    if config.cache.shared.is_some() {
-        return Err(Failure::Usage(
-            "this version does not serve the shared tier yet: take out [cache.shared] or --memcached. \
-             `sandarac check` checks the settings"
-                .to_owned(),
-        ));
-    }
     Ok((config, warnings))
 }
 
@@ -51,7 +45,9 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         print_line(warning);
     }
     check_tables(&config)?;
-    check_secrets(&config)?;
+    if let Some((_, warnings)) = credentials(&config)? {
+        warnings.iter().for_each(print_line);
+    }
     check_machine(&config)?;
     if !args.quiet {
         let mut out = io::stdout().lock();
@@ -77,12 +73,11 @@ fn check_tables(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads the secrets and the password of the shared tier.
-fn check_secrets(config: &Config) -> Result<(), Failure> {
-    let Some(shared) = &config.cache.shared else { return Ok(()) };
-    let (_, warnings) = shared.credentials(read_secret).map_err(Failure::Configuration)?;
-    warnings.iter().for_each(print_line);
-    Ok(())
+/// Reads the secrets and the password of the shared tier, if one is configured. They are read anew each time,
+/// because a secret is replaced in its file.
+pub(crate) fn credentials(config: &Config) -> Result<Option<(Credentials, Vec<Warning>)>, Failure> {
+    let Some(shared) = &config.cache.shared else { return Ok(None) };
+    shared.credentials(read_secret).map(Some).map_err(Failure::Configuration)
 }
 
 /// Reads a file of a secret, up to the bytes that show that it is none.

@@ -221,6 +221,7 @@ pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     }
     let done = if args.soft { "marked stale" } else { "purged" };
     writeln!(io::stdout(), "{} {done}", count(purged.objects, "object"))?;
+    warn_of_unreached(&purged.unreached);
     Ok(())
 }
 
@@ -244,7 +245,19 @@ pub fn ban(args: &BanArgs) -> Result<(), Failure> {
     }
     let active = count(banned.active, "ban");
     writeln!(io::stdout(), "banned; {active} to be tested against what is stored")?;
+    warn_of_unreached(&banned.unreached);
     Ok(())
+}
+
+/// Names the servers of the shared tier that a purge has not reached.
+fn warn_of_unreached(servers: &[String]) {
+    if !servers.is_empty() {
+        let servers = servers.join(", ");
+        print_line(format_args!(
+            "warning: not reached in the shared tier: {servers}\n  help: other nodes that reach them may serve \
+             what was purged until then; this node tells them before it reads from them again"
+        ));
+    }
 }
 
 /// `reload`.

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
-use sandarac_config::Config;
+use sandarac_config::{Config, Credentials};
 use sandarac_net::{Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 
@@ -70,6 +70,8 @@ pub enum Drained {
 pub struct Daemon {
     /// The arguments for a reload.
     pub args: Option<RunArgs>,
+    /// What protects the shared tier, if one is configured.
+    pub credentials: Option<Credentials>,
     /// Listening sockets that were passed to the process.
     pub inherited: Inherited,
 }
@@ -78,7 +80,7 @@ impl Process {
     /// Starts the accelerator that `config` describes. Without `daemon` there is no admin interface and no reload.
     pub fn start(config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
-        let Daemon { args, inherited } = daemon.unwrap_or_default();
+        let Daemon { args, credentials, inherited } = daemon.unwrap_or_default();
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.threads.map_or(available, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
@@ -91,7 +93,7 @@ impl Process {
         let (token, read_token) = (Token::default(), Token::default());
         token.set(config.admin.token.as_deref());
         read_token.set(config.admin.read_token.as_deref());
-        let site = site(config, &bound, None);
+        let site = site(config, credentials, &bound, None);
         let complain = Box::new(|what: &str| print_line(format_args!("sandarac: {what}")));
         let shared = Shared::new(site, store.clone(), count, connections, complain);
         let feed = Feed::new();

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use sandarac_config::{Config, Flags};
 use sandarac_net::ListenAddress;
 
+use crate::check;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::human::{count, lasting};
@@ -20,6 +21,10 @@ use crate::stderr::print_line;
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
     let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
+    let credentials = check::credentials(&config)?.map(|(credentials, warnings)| {
+        warnings.iter().for_each(print_line);
+        credentials
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start the runtime", error))?;
     runtime.block_on(async {
@@ -28,7 +33,7 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         let Wait::Over { running } = predecessor::wait_for(&config, &mut signals).await else {
             return Ok(());
         };
-        let process = Process::start(config, Some(Daemon { args: Some(args.clone()), inherited }))
+        let process = Process::start(config, Some(Daemon { args: Some(args.clone()), credentials, inherited }))
             .map_err(|error| Failure::Failed(format!("{error}{}", hint(&error, running))))?;
         if let Some(admin) = process.admin() {
             startup_messages::announce(process.listeners(), admin);

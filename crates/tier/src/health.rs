@@ -67,6 +67,11 @@ impl Health {
         Health { ejection, state: State::Free { failures: 0 }, ejections: 0 }
     }
 
+    /// Takes over other settings. They apply to the next failure.
+    pub fn configure(&mut self, ejection: Ejection) {
+        self.ejection = ejection;
+    }
+
     /// How the server may be used now. After [`Use::Trial`] it is ejected until the outcome is reported.
     pub fn may_use(&mut self, now: Timestamp) -> Use {
         match self.state {

@@ -24,6 +24,7 @@ mod reason;
 mod rules;
 mod server;
 mod settings;
+mod shared_copy;
 #[cfg(test)]
 mod tests;
 
@@ -39,3 +40,4 @@ pub use purge_index::{Subject, matches};
 pub use reason::{FetchReason, Refusal};
 pub use server::{LogOperation, Server, Verdict};
 pub use settings::Settings;
+pub use shared_copy::SharedCopy;

@@ -83,6 +83,31 @@ impl LocalCopy {
         }
     }
 
+    /// Until when requests may be served after `hit` without asking again. Purges that are read meanwhile are
+    /// applied to RAM at once, so that the bounds are those of [`LocalCopy::hit`].
+    pub(crate) fn trusted_until(&self, now: Timestamp, server: &Server, hit: Hit) -> Timestamp {
+        let settings = server.settings();
+        let log_until = server.read_at().map(|read_at| read_at.plus(settings.local_ttl));
+        let is_covered = self.position.as_ref().is_some_and(|position| server.covers(position));
+        let until = |age| self.agreed.plus(age).min(log_until.unwrap_or_default());
+        let from_server = match hit {
+            _ if !is_covered => Timestamp::default(),
+            Hit::Serve if !self.checking && now >= self.pause_until => until(settings.check_ahead),
+            Hit::Serve | Hit::ServeAndCheck => until(settings.local_ttl),
+            Hit::CheckFirst | Hit::AwaitCheck => Timestamp::default(),
+        };
+        match hit {
+            // The server does not answer: the question is repeated after the pause.
+            Hit::Serve if from_server <= now => now.plus(settings.check_retry),
+            _ => from_server,
+        }
+    }
+
+    /// Whether a check is in flight.
+    pub(crate) fn is_being_checked(&self) -> bool {
+        self.checking
+    }
+
     /// Notes that a check has ended, or was given up without a result. Until then requests wait for it.
     pub fn end_check(&mut self) {
         self.checking = false;

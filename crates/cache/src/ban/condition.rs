@@ -2,7 +2,7 @@
 
 use regex::bytes::Regex;
 
-use crate::Object;
+use super::expression::Attributes;
 
 #[derive(Clone, Debug)]
 pub(super) enum Node {
@@ -37,16 +37,16 @@ pub(super) enum Matcher {
 }
 
 impl Node {
-    pub(super) fn matches(&self, object: &Object) -> bool {
+    pub(super) fn matches(&self, response: &Attributes<'_>) -> bool {
         match self {
-            Node::All(nodes) => nodes.iter().all(|node| node.matches(object)),
-            Node::Any(nodes) => nodes.iter().any(|node| node.matches(object)),
-            Node::Not(node) => !node.matches(object),
-            Node::Status(order, status) => order.holds(object.head().status(), *status),
-            Node::Text(Subject::Host, matcher) => matcher.matches(&object.host().to_ascii_lowercase()),
-            Node::Text(Subject::Path, matcher) => matcher.matches(object.path()),
+            Node::All(nodes) => nodes.iter().all(|node| node.matches(response)),
+            Node::Any(nodes) => nodes.iter().any(|node| node.matches(response)),
+            Node::Not(node) => !node.matches(response),
+            Node::Status(order, status) => order.holds(response.status, *status),
+            Node::Text(Subject::Host, matcher) => matcher.matches(&response.host.to_ascii_lowercase()),
+            Node::Text(Subject::Path, matcher) => matcher.matches(response.path),
             Node::Text(Subject::Field(name), matcher) => {
-                object.fields().all_named(name).any(|value| matcher.matches(value))
+                response.fields.all_named(name).any(|value| matcher.matches(value))
             }
         }
     }

@@ -3,6 +3,20 @@
 use super::condition::Node;
 use super::parse::{self, ExpressionError};
 use crate::Object;
+use sandarac_message::Fields;
+
+/// The attributes of a response that expressions are about.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// The host it was requested from.
+    pub host: &'a [u8],
+    /// The path and query it was requested by.
+    pub path: &'a [u8],
+    /// Its status.
+    pub status: u16,
+    /// Its fields.
+    pub fields: Fields<'a>,
+}
 
 /// An expression over the host, path, status and response fields of an object:
 ///
@@ -33,7 +47,13 @@ impl Expression {
 
     /// Whether it holds for an object.
     pub fn matches(&self, object: &Object) -> bool {
-        self.root.matches(object)
+        let (host, path, status) = (object.host(), object.path(), object.head().status());
+        self.holds(&Attributes { host, path, status, fields: object.fields() })
+    }
+
+    /// Whether it holds for a response with these attributes.
+    pub fn holds(&self, response: &Attributes<'_>) -> bool {
+        self.root.matches(response)
     }
 }
 

@@ -115,6 +115,7 @@ impl Response {
             len: self.len,
             limit: self.limit,
             resumable: self.resumable,
+            copy: None,
             transaction: 7,
         }
     }

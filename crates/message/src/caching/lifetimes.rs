@@ -188,11 +188,16 @@ impl Lifetimes {
             && request.max_age.is_none_or(|limit| self.age_ms(now) <= ms(limit))
     }
 
-    /// Whether it is past every use, so that its memory can be freed. A response that was stale on arrival is
-    /// kept as long as if it had become stale then.
+    /// Whether it is past every use, so that its memory can be freed.
     pub fn dead(&self, now: Timestamp) -> bool {
+        now >= self.ends_at()
+    }
+
+    /// The end of every use. A response that was stale on arrival is kept as long as if it had become stale
+    /// then.
+    pub fn ends_at(&self) -> Timestamp {
         let last = u64::from(self.grace.max(self.stale_if_error).max(self.keep));
-        now >= self.stale_at().max(self.received).plus(Duration::from_secs(last))
+        self.stale_at().max(self.received).plus(Duration::from_secs(last))
     }
 
     /// The same lifetimes, stale from `now` on, with unchanged grace, stale-if-error and keep: a soft purge.

@@ -143,6 +143,13 @@ impl VaryKey {
         *self.0 == *STAR
     }
 
+    /// The names that the response varies on: before the first colon of each line.
+    pub fn names(&self) -> VarySpec {
+        let lines = self.as_bytes().split(|&byte| byte == END).filter(|line| !line.is_empty());
+        let names: Vec<Box<[u8]>> = lines.map(|line| split_line(line).0.into()).collect();
+        if names.is_empty() { VarySpec::None } else { VarySpec::Names(names) }
+    }
+
     /// Whether the response varies on nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

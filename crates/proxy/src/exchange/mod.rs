@@ -156,7 +156,7 @@ async fn steps(
         }
         Verdict::Purge => {
             exchange.handling = Handling::new(Outcome::Purge);
-            let answer = purge::purge(exchange, &received);
+            let answer = boxed(|| purge::purge(exchange, &received)).await;
             Ok(deliver::synth(exchange, down, answer).await)
         }
     }

@@ -5,9 +5,11 @@ use crate::handling::Handling;
 use crate::step::fetch::{OriginLink, OriginResponse};
 use crate::step::store::{Landed, Landing};
 use crate::tally::NoStore;
+use crate::tier::Fill;
 use sandarac_cache::BodyWriter;
 use sandarac_message::FieldsBuf;
 use sandarac_net::{BodyError, BodyStep, Timer};
+use sandarac_policy::KeyRule;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -41,13 +43,16 @@ impl Landing<'_> {
                         self.unstored(NoStore::Unkept(unstored), handling);
                     }
                     let finished = writer.finish(trailers);
+                    if let Some(tier) = self.tier.take() {
+                        tier.stored(finished.clone(), &self.rule.key);
+                    }
                     // The stored object is another one, made whole from the arriving one.
                     handling.stored = !Arc::ptr_eq(&object, &finished);
                     return Landed::Object(finished, reader, own);
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    Ending::of(&error).end(writer, link);
+                    Ending::of(&error).end(writer, link, None);
                     return Landed::Object(object, reader, own);
                 }
             }
@@ -57,7 +62,8 @@ impl Landing<'_> {
         }
         // Whether a body of unknown length will be stored is not known yet.
         handling.stored = announced && writer.is_stored();
-        sandarac_net::spawn(fill(writer, link, self.between_bytes));
+        let tier = self.tier.take().map(|tier| (tier, self.rule.key.clone()));
+        sandarac_net::spawn(fill(writer, link, tier, self.between_bytes));
         Landed::Object(object, reader, own)
     }
 }
@@ -82,12 +88,15 @@ impl Ending {
         }
     }
 
-    /// Reports the end to the backend, the object and its readers.
-    fn end(self, writer: BodyWriter, link: OriginLink) {
+    /// Reports the end to the backend, the object and its readers, and the shared tier.
+    fn end(self, writer: BodyWriter, link: OriginLink, tier: Option<(Fill, KeyRule)>) {
         match self {
             Ending::Whole(trailers) => {
                 link.finish();
-                writer.finish(Some(&trailers).filter(|trailers| !trailers.view().is_empty()));
+                let object = writer.finish(Some(&trailers).filter(|trailers| !trailers.view().is_empty()));
+                if let Some((tier, key)) = tier {
+                    tier.stored(object, &key);
+                }
             }
             Ending::BrokenOff => {
                 link.broken();
@@ -100,7 +109,12 @@ impl Ending {
 }
 
 /// Receives the rest of a body into its object.
-async fn fill(mut writer: BodyWriter, mut link: OriginLink, between_bytes: Duration) {
+async fn fill(
+    mut writer: BodyWriter,
+    mut link: OriginLink,
+    tier: Option<(Fill, KeyRule)>,
+    between_bytes: Duration,
+) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
     let mut held_up = false;
@@ -133,7 +147,7 @@ async fn fill(mut writer: BodyWriter, mut link: OriginLink, between_bytes: Durat
         }
     })
     .await;
-    ending.end(writer, link);
+    ending.end(writer, link, tier);
 }
 
 /// Reads once: directly into the object if the body is framed by its length, else through the buffer. Ready

@@ -4,10 +4,10 @@ use super::fetch::OriginResponse;
 use super::received::Received;
 use super::relay::{edit, edit_passed, relay};
 use super::store::{add_date, tags_of};
-use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::{Purpose, is_for_all};
+use crate::{Fault, tier};
 use sandarac_cache::{Flight, NewObject, Object, Purge};
 use sandarac_message::caching::{Storability, freshen, head_agrees, storability};
 use sandarac_message::vary::VarySpec;
@@ -30,8 +30,12 @@ pub(crate) async fn head(
     let flight = stored.map(|stored| exchange.core.shared.store.open_for(&stored));
     let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Head { rule }).await?;
     edit(exchange, received, &mut arrived)?;
-    if let Some(flight) = flight {
-        learn_from_head(exchange, received, rule, flight, &arrived);
+    if let Some(flight) = flight
+        && learn_from_head(exchange, received, rule, flight, &arrived)
+        && exchange.site.tier.is_some()
+    {
+        let core = exchange.core.handle();
+        tier::invalidate(&core, exchange.site, &received.host, &[target.to_vec()]).await;
     }
     edit_passed(received, &mut arrived)?;
     relay(exchange, down, arrived, pool).await
@@ -39,31 +43,31 @@ pub(crate) async fn head(
 
 /// Applies a response to HEAD to the stored response to GET (RFC 9111 §4.3.5): if it describes the same
 /// representation, it freshens it, else the stored one is invalid. `flight` is that of the stored one, made
-/// before the request.
+/// before the request. Returns whether the stored one was invalid.
 fn learn_from_head(
     exchange: &Exchange<'_>,
     received: &Received<'_>,
     rule: &CacheRule,
     flight: Flight,
     arrived: &OriginResponse,
-) {
+) -> bool {
     let store = &exchange.core.shared.store;
-    let Some(stored) = flight.candidate() else { return };
+    let Some(stored) = flight.candidate() else { return false };
     let key = flight.key();
     let now = arrived.received;
     let fresh = arrived.head.fields.view();
     if arrived.head.status != 200 || stored.head().status() != 200 {
-        return;
+        return false;
     }
     match head_agrees(stored.fields(), fresh) {
         Some(true) => {}
         Some(false) => {
             store.purge(key, Purge::Hard, now);
-            return;
+            return true;
         }
-        None => return,
+        None => return false,
     }
-    let Ok(mut fields) = freshen(stored.fields(), fresh) else { return };
+    let Ok(mut fields) = freshen(stored.fields(), fresh) else { return false };
     let path = received.target.path_and_query;
     let edits = received.edits(path);
     if edits.take_cookies() {
@@ -74,17 +78,17 @@ fn learn_from_head(
     let storable = storability(&get, &head, None, &rule.policy, arrived.requested, now);
     let lifetimes = match storable {
         Storability::Store(lifetimes) => lifetimes,
-        Storability::NoStore(reason) if reason.is_of_request() => return,
+        Storability::NoStore(reason) if reason.is_of_request() => return false,
         Storability::NoStore(_) => {
             store.purge(key, Purge::Hard, now);
-            return;
+            return true;
         }
     };
     let (status, reason) = (stored.head().status(), stored.head().reason());
     // The lifetimes contain it now.
     fields.remove(Name::Age);
     add_date(&mut fields, now);
-    let Ok(head) = edits.stored_head(status, reason, &fields) else { return };
+    let Ok(head) = edits.stored_head(status, reason, &fields) else { return false };
     let vary = VarySpec::of(fields.view(), &rule.policy.vary);
     let tags = tags_of(fields.view(), &received.host, path, &rule.key);
     let new = NewObject {
@@ -99,7 +103,9 @@ fn learn_from_head(
         len: None,
         limit: None,
         resumable: false,
+        copy: stored.copy().cloned(),
         transaction: exchange.transaction,
     };
     flight.refresh(new);
+    false
 }

@@ -15,10 +15,10 @@ use crate::handling::{Detail, StandIn};
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::tally::MissReason;
-use crate::{Counter, Fault};
+use crate::{Counter, Fault, tier};
 use sandarac_cache::{Key, Lookup, Mark, Query, Waited, Waiter};
 use sandarac_message::status_fields::Forward as Forwarded;
-use sandarac_net::wall;
+use sandarac_net::{boxed, wall};
 use sandarac_policy::PoolId;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -46,6 +46,12 @@ pub(crate) async fn lookup(
             let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, fields);
             (key, store.lookup(key, &asked, wall()))
         });
+        if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup
+            && !tier::is_trusted(object, tier::now)
+            && !boxed(|| tier::may_serve(exchange, received, object)).await
+        {
+            continue;
+        }
         match lookup {
             Lookup::Hit(object) => {
                 if let Some(sent) = hit(exchange, down, &object, Outcome::Hit).await {

@@ -3,19 +3,20 @@
 
 use crate::core::Core;
 use crate::forward::Purpose;
-use crate::handling::Handling;
+use crate::handling::{Detail, Handling};
 use crate::record::Outcome;
 use crate::site::LocalSite;
 use crate::step::fetch::{Audience, Fetch, FetchTrace, Recipient};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{combine, hash, query};
+use crate::tier::{self, Asked, Fill, FoundObject, Place};
 use crate::{Counter, Fault};
-use sandarac_cache::{Flight, Object};
-use sandarac_message::caching::RequestDirectives;
+use sandarac_cache::{Flight, Lookup, Object};
+use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
-use sandarac_net::wall;
-use sandarac_policy::PoolId;
+use sandarac_net::{boxed, wall};
+use sandarac_policy::{CacheRule, PoolId};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -88,7 +89,8 @@ impl SharedFetch {
     async fn fetch(self, handling: &mut Handling, trace: &mut FetchTrace) -> Result<FetchAnswer, Fault> {
         let SharedFetch { core, site, head, facts, pool, flight, directives, audience, transaction, .. } =
             self;
-        let (core, site, head) = (&*core, &*site, head.view());
+        let (local, site, head) = (&core, &site, head.view());
+        let core = &*core;
         let received = facts.received(site, &head)?;
         let rule = received.route.cache_rule().expect("a flight belongs to a route with a cache rule");
         let wanted = query::single_range(&head);
@@ -98,10 +100,37 @@ impl SharedFetch {
         };
         let target = hash::target(&rule.key, received.target.path_and_query);
         flight.aim(hash::target_tag(&rule.key, &received.host, &target));
-        let candidate = flight.candidate().cloned();
         let store = &core.shared.store;
         // In the background the whole stored response is revalidated, whatever part of it was served.
         let background = audience.is_background();
+        // A response that was not shared last time is not waited for.
+        let is_marked = handling.detail == Some(Detail::HitForMiss);
+        let place = Place::of(site, received.route, flight.key(), &received.host, &target);
+        let question =
+            TierQuestion { core: local, site, head: &head, request: &request, received: &received };
+        let (flight, mut tier) = match place.filter(|_| !is_marked) {
+            None => (flight, None),
+            Some(place) => {
+                let asked = question.ask(
+                    place,
+                    &target,
+                    rule,
+                    (flight, pool),
+                    (&directives, background, transaction),
+                );
+                match boxed(|| asked).await {
+                    Ok((object, is_stale)) => {
+                        handling.outcome = if is_stale { Outcome::Stale } else { Outcome::Hit };
+                        (handling.miss, handling.forward) = (None, None);
+                        handling.detail = Some(Detail::SharedTier);
+                        handling.ttl = Some(object.lifetimes().ttl(wall()));
+                        return Ok(FetchAnswer::Landed(Landed::Object(object, None, None)));
+                    }
+                    Err((flight, tier)) => (flight, Some(tier)),
+                }
+            }
+        };
+        let candidate = flight.candidate().cloned();
         let asked = wanted.filter(|_| !background);
         let mut rest = candidate
             .as_deref()
@@ -132,6 +161,7 @@ impl SharedFetch {
                 directives,
                 ..Landing::of(core, site, &request, &received, &target, rule, pool, trace.number)
             };
+            let landing = landing.shared(tier.take());
             match candidate.as_ref().and_then(|stored| landing.combined(stored, &arrived)) {
                 Some(combined) => {
                     return Ok(FetchAnswer::Landed(landing.combine(flight, *arrived, combined, handling)));
@@ -139,9 +169,71 @@ impl SharedFetch {
                 None if rest.is_some() && matches!(arrived.head.status, 206 | 304 | 416) => {
                     // The response is useless without the stored part: request everything that is wanted.
                     arrived.link.close();
+                    tier = landing.tier.take();
                     rest = None;
                 }
                 None => return landing.land(flight, arrived, handling).map(FetchAnswer::Landed),
+            }
+        }
+    }
+}
+
+/// A question to the shared tier, before a fetch.
+struct TierQuestion<'a> {
+    core: &'a Rc<Core>,
+    site: &'a LocalSite,
+    /// The request as received, and as it would be fetched.
+    head: &'a RequestHead<'a>,
+    request: &'a RequestHead<'a>,
+    received: &'a Received<'a>,
+}
+
+impl TierQuestion<'_> {
+    /// The object, now in RAM, and whether it is stale; or the right to fetch, and to tell the tier of it.
+    async fn ask(
+        &self,
+        place: Place,
+        target: &[u8],
+        rule: &CacheRule,
+        (flight, pool): (Flight, PoolId),
+        (directives, background, transaction): (&RequestDirectives, bool, u64),
+    ) -> Result<(Arc<Object>, bool), (Flight, Fill)> {
+        let TierQuestion { core, site, head, request, received } = *self;
+        let (store, limit) = (&core.shared.store, rule.max_object.0);
+        let max_body = limit.min(store.settings().limit as u64);
+        let new = |found: &FoundObject, flight: Flight| {
+            let new = found.new_object(request, received, target, limit, transaction);
+            flight.store_complete(new, &[found.body()], None)
+        };
+        let accepts = |found: &FoundObject| match found.reuse(directives) {
+            Reuse::Fresh | Reuse::MaxStale => true,
+            Reuse::StaleWhileRevalidate => !background,
+            Reuse::Revalidate | Reuse::Gone => false,
+        };
+        let (asked, begun) = tier::ask(core, place, request.fields, max_body, accepts).await;
+        let flight = flight.begun(begun);
+        match asked {
+            Asked::Found(found) => {
+                let is_stale = found.reuse(directives) == Reuse::StaleWhileRevalidate;
+                let key = flight.key();
+                let object = new(&found, flight);
+                let asked = query::query(head, rule, directives);
+                if is_stale && let Lookup::Stale(_, Some(flight)) = store.lookup(key, &asked, wall()) {
+                    revalidate(core, site, head, received, pool, flight);
+                }
+                Ok((object, is_stale))
+            }
+            Asked::Fetch(fill, stale) => {
+                let stale = stale
+                    .filter(|found| flight.candidate().is_none() && found.reuse(directives) != Reuse::Gone);
+                let flight = match stale {
+                    Some(stale) => {
+                        let object = new(&stale, store.open(flight.key()));
+                        flight.adopt(object)
+                    }
+                    None => flight,
+                };
+                Err((flight, fill))
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::step::hash;
 use crate::step::received::Received;
 use crate::step::response_edits::EditsForTarget;
 use crate::tally::NoStore;
+use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
@@ -23,6 +24,8 @@ use sandarac_message::{
     TooLarge, date, tags,
 };
 use sandarac_policy::{CacheRule, KeyRule, PoolId};
+use sandarac_tier::SharedCopy;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +49,10 @@ pub(crate) struct Landing<'a> {
     pub(crate) directives: RequestDirectives,
     pub(crate) between_bytes: Duration,
     pub(crate) transaction: u64,
+    /// What is known of the entry in the shared tier that the response will have.
+    pub(crate) copy: Option<Arc<SharedCopy>>,
+    /// The way to tell the shared tier of the response.
+    pub(crate) tier: Cell<Option<Fill>>,
 }
 
 /// The result of storing a response.
@@ -84,7 +91,14 @@ impl<'a> Landing<'a> {
             directives: RequestDirectives::default(),
             between_bytes: site.pool_by_id(pool).timeouts.between_bytes,
             transaction: transaction.unwrap_or_default(),
+            copy: None,
+            tier: Cell::new(None),
         }
+    }
+
+    /// The same, for a response that the shared tier is told of.
+    pub(crate) fn shared(self, tier: Option<Fill>) -> Landing<'a> {
+        Landing { copy: tier.as_ref().map(|tier| tier.copy().clone()), tier: Cell::new(tier), ..self }
     }
 
     /// Takes a response: stores it, freshens the candidate with it, serves the candidate in its place, or
@@ -201,6 +215,9 @@ impl<'a> Landing<'a> {
         let stays = status >= 500 || blames_request(status) || reason.is_of_request();
         let flight = if stays { flight.sparing() } else { flight };
         let reason = if status >= 500 { Reason::ServerError } else { reason };
+        if let Some(tier) = self.tier.take().filter(|_| !blames_request(status)) {
+            tier.unstored(reason);
+        }
         match reason.marked_for() {
             _ if blames_request(status) || reason == Reason::ClientError => flight.scatter(),
             Some(time) => flight.mark(Mark::HitForMiss, now.plus(time), now),
@@ -257,6 +274,9 @@ impl<'a> Landing<'a> {
                 handling.ttl = Some(lifetimes.ttl(now));
                 let new = self.new_object(head, lifetimes, &vary, &tags, None, None);
                 let refreshed = flight.refresh(new);
+                if let (Some(tier), Some(object)) = (self.tier.take(), &refreshed) {
+                    tier.stored(object.clone(), &self.rule.key);
+                }
                 let own =
                     for_client(own_fields_of_update(candidate.fields(), arrived.head.fields.view(), false));
                 Landed::Object(refreshed.unwrap_or(candidate), None, own)
@@ -338,6 +358,7 @@ impl<'a> Landing<'a> {
             range,
             len,
             limit: Some(self.rule.max_object.0),
+            copy: self.copy.clone(),
             transaction: self.transaction,
         }
     }

@@ -9,13 +9,15 @@ use crate::Fault;
 use crate::exchange::state::Exchange;
 use crate::forward::{fits_variant, is_for_all};
 use crate::purge_target::{purge_target, route_of_get};
+use crate::tier;
 use crate::upload::Upload;
 use sandarac_cache::{Begun, Purge, Tag};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{content_location_is_target, invalidated};
-use sandarac_message::{Method, Name, ResponseHead, tags};
+use sandarac_message::{Method, Name, ResponseHead, ResponseHeadBuf, tags};
 use sandarac_net::wall;
 use sandarac_policy::{CacheRule, PoolId};
+use sandarac_wire::entry::{Effect, Purge as Told};
 
 /// Removes what a successful unsafe request invalidates: its target, the targets of Location and
 /// Content-Location on the same origin (RFC 9111 §4.4), and the groups that the response names (RFC 9875 §3).
@@ -25,17 +27,41 @@ fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &Respo
     }
     let store = &exchange.core.shared.store;
     let routes = &exchange.site.config.routes;
-    let others = invalidated(&received.target, received.requester.scheme, response.fields);
-    let targets = std::iter::once(received.target.path_and_query).chain(others.iter().map(Vec::as_slice));
-    for target in targets {
-        purge_target(store, routes, &received.host, target, Purge::Hard);
+    for target in invalidated_targets(received, response) {
+        purge_target(store, routes, &received.host, &target, Purge::Hard);
     }
-    let groups = tags::groups(response.fields, Name::CacheGroupInvalidation);
+    let groups = invalidated_groups(received, response);
     if !groups.is_empty() {
-        let groups: Vec<Tag> =
-            groups.iter().map(|group| Tag::group(&received.host, group.as_bytes())).collect();
         store.purge_tags(&groups, Purge::Hard, wall());
     }
+}
+
+/// Removes from the shared tier what a successful unsafe request invalidates.
+pub(crate) async fn invalidate_shared(
+    exchange: &Exchange<'_>,
+    received: &Received<'_>,
+    response: &ResponseHeadBuf,
+) {
+    let response = &response.view();
+    let core = exchange.core.handle();
+    let groups = invalidated_groups(received, response);
+    if !groups.is_empty() {
+        let purges = groups.iter().map(|group| Told::Tag(group.bits())).collect();
+        tier::share(&core, purges, Effect::Hard).await;
+    }
+    let targets = invalidated_targets(received, response);
+    tier::invalidate(&core, exchange.site, &received.host, &targets).await;
+}
+
+fn invalidated_targets(received: &Received<'_>, response: &ResponseHead<'_>) -> Vec<Vec<u8>> {
+    let mut targets = invalidated(&received.target, received.requester.scheme, response.fields);
+    targets.push(received.target.path_and_query.to_vec());
+    targets
+}
+
+fn invalidated_groups(received: &Received<'_>, response: &ResponseHead<'_>) -> Vec<Tag> {
+    let groups = tags::groups(response.fields, Name::CacheGroupInvalidation);
+    groups.iter().map(|group| Tag::group(&received.host, group.as_bytes())).collect()
 }
 
 /// Takes the response to a request that bypassed the store, and removes what it invalidates. The response to

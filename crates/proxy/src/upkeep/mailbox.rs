@@ -12,12 +12,13 @@ pub(crate) struct Mailbox {
     resumes: Sender<(usize, BackendId)>,
     received: Mutex<Receiver<(usize, BackendId)>>,
     site: Notify,
+    tier: Notify,
 }
 
 impl Default for Mailbox {
     fn default() -> Mailbox {
         let (resumes, received) = channel(CAPACITY);
-        Mailbox { resumes, received: Mutex::new(received), site: Notify::new() }
+        Mailbox { resumes, received: Mutex::new(received), site: Notify::new(), tier: Notify::new() }
     }
 }
 
@@ -30,6 +31,16 @@ impl Mailbox {
     /// Reports that another configuration is to be worked on.
     pub(crate) fn change_site(&self) {
         self.site.notify_one();
+    }
+
+    /// Reports that servers of the shared tier are owed purges.
+    pub(crate) fn tier_is_owed(&self) {
+        self.tier.notify_one();
+    }
+
+    /// Waits until servers of the shared tier are owed purges.
+    pub(super) async fn tier_owed(&self) {
+        self.tier.notified().await;
     }
 
     /// Waits for another configuration to work on.

@@ -10,6 +10,7 @@ mod resume_schedule;
 mod resumes;
 mod skill_files;
 mod sources;
+mod tier;
 
 pub(crate) use mailbox::Mailbox;
 
@@ -61,10 +62,12 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut first = true;
     loop {
         let site = shared.tended();
-        let client = UpkeepClient::new(Origins::new(&site.config.dns, shared.upkeep_counters().clone()));
+        let origins = Origins::new(&site.config.dns, shared.upkeep_counters().clone());
+        let client = UpkeepClient::new(origins.clone());
         // Dropped with all their work when another site comes.
         let mut tasks = JoinSet::new();
         tasks.spawn_local(pool_events::run(shared.clone(), site.clone(), std::mem::take(&mut first)));
+        tasks.spawn_local(tier::run(shared.clone(), site.clone(), origins));
         for place in 0..site.pools().len() {
             tasks.spawn_local(skill_files::run(shared.clone(), site.clone(), place));
             tasks.spawn_local(class_tables::run(shared.clone(), site.clone(), place));

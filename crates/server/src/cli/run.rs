@@ -35,10 +35,10 @@ pub struct RunArgs {
     #[arg(short, value_name = "malloc,SIZE", value_parser = storage)]
     pub storage: Option<String>,
     /// A memcached server of the shared tier: `host:port` or `unix:/path`. Can be repeated; the same on all nodes
-    #[arg(long, value_name = "ADDRESS", hide = true)]
+    #[arg(long, value_name = "ADDRESS")]
     pub memcached: Vec<String>,
     /// A file with the secret of the shared tier, at least 32 random bytes, the same on all nodes
-    #[arg(long, value_name = "FILE", hide = true)]
+    #[arg(long, value_name = "FILE")]
     pub shared_secret: Option<PathBuf>,
     /// How long a stale object may be served while a new one is fetched, such as `30s`
     #[arg(long, value_name = "TIME")]

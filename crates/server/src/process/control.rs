@@ -1,11 +1,13 @@
 //! Commands of the admin interface to the running process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandarac_cache::{Expression, Purge as Kind, Tag};
 use sandarac_message::caching::Profile;
 use sandarac_message::civil::Civil;
 use sandarac_net::wall;
+use sandarac_wire::entry::{Effect, Purge as Told};
 
 use super::pools;
 use super::state::ProcessState;
@@ -15,6 +17,9 @@ use crate::admin::{
     Reloaded, RemoveBackend, State, Stats, Status,
 };
 use crate::logs::{Filter, Subscription, Viewer};
+
+/// How long a purge waits for the servers of the shared tier.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The process as the admin interface sees it.
 pub(super) struct ProcessControl(pub(super) Arc<ProcessState>);
@@ -53,21 +58,26 @@ impl Control for ProcessControl {
     fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {
         let shared = &self.0.shared;
         let kind = if purge.soft { Kind::Soft } else { Kind::Hard };
-        let mut objects = 0;
+        let effect = if purge.soft { Effect::Soft } else { Effect::Hard };
+        let (mut objects, mut told) = (0, Vec::new());
         for url in &purge.urls {
             objects += shared.purge_url(url, kind).ok_or_else(|| {
                 Refusal::invalid(format!("{url:?} is not an absolute URL"))
                     .instead("write it whole, as http://example.com/path")
             })?;
+            told.extend(shared.purges_of_url(url));
         }
         if !purge.tags.is_empty() {
             let tags: Vec<Tag> = purge.tags.iter().map(|tag| Tag::new(tag.as_bytes())).collect();
             objects += shared.store.purge_tags(&tags, kind, wall());
+            told.extend(tags.iter().map(|tag| Told::Tag(tag.bits())));
         }
         if purge.all {
             objects += shared.store.purge_all(kind, wall());
+            told.push(Told::All);
         }
-        Ok(Purged { objects: objects as u64 })
+        let unreached = shared.share_purges(told, effect, PATIENCE);
+        Ok(Purged { objects: objects as u64, unreached })
     }
 
     fn ban(&self, expression: &str) -> Result<Banned, Refusal> {
@@ -78,7 +88,9 @@ impl Control for ProcessControl {
         })?;
         let store = &self.0.shared.store;
         store.ban(parsed, wall());
-        Ok(Banned { active: store.stats().bans })
+        let told = vec![Told::Ban(expression.to_owned())];
+        let unreached = self.0.shared.share_purges(told, Effect::Hard, PATIENCE);
+        Ok(Banned { active: store.stats().bans, unreached })
     }
 
     fn reload(&self) -> Result<Reloaded, Refusal> {

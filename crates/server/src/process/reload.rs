@@ -68,6 +68,10 @@ impl ProcessState {
         let (config, warnings) = check::effective(args)?;
         let mut warnings: Vec<String> =
             warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
+        let credentials = check::credentials(&config)?.map(|(credentials, found)| {
+            warnings.extend(found.iter().map(|warning| warning.to_string().trim_end().to_owned()));
+            credentials
+        });
         let before = self.shared.site();
         for setting in config.needs_restart(&before.config) {
             warnings.push(format!("`{setting}` takes effect only at the next start"));
@@ -86,7 +90,7 @@ impl ProcessState {
         }
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config, self.cores.count()));
-        let site = site(config, &binding.bound, Some(&before));
+        let site = site(config, credentials, &binding.bound, Some(&before));
         // New pools find their backends before the site gets any requests.
         self.shared.set_site(site, DISCOVERY_PATIENCE);
         warnings.extend(self.listen_on(binding));

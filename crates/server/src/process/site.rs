@@ -3,16 +3,22 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-use sandarac_config::Config;
+use sandarac_config::{Config, Credentials};
 use sandarac_net::Listener;
 use sandarac_proxy::Site;
 
 /// How long a start, and a reload, waits for pools to find their first backends.
 pub(super) const DISCOVERY_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The site of a configuration, with the listeners `bound`; `before` is the one that it replaces.
-pub(super) fn site(config: Config, bound: &[Listener], before: Option<&Site>) -> Site {
-    Site::new(config, bound, before, seed())
+/// The site of a configuration, with the listeners `bound`; `before` is the one that it replaces. `credentials`
+/// are those of the shared tier.
+pub(super) fn site(
+    config: Config,
+    credentials: Option<Credentials>,
+    bound: &[Listener],
+    before: Option<&Site>,
+) -> Site {
+    Site::new(config, credentials, bound, before, seed())
 }
 
 /// A random seed: two processes should not make the same choices.

@@ -111,6 +111,17 @@ impl Server {
         }
     }
 
+    /// Takes over other settings. The log is read again; under another key it is another log, which is owed
+    /// everything that this node knows.
+    pub fn configure(&mut self, settings: Settings, sealer: Sealer, log_key: EntryKey) {
+        if log_key != self.log_key {
+            self.view = None;
+            self.deliveries.lost();
+        }
+        (self.settings, self.sealer, self.log_key) = (settings, sealer, log_key);
+        self.need = Need::ReadValue;
+    }
+
     /// The times and bounds.
     pub fn settings(&self) -> &Settings {
         &self.settings

@@ -15,6 +15,7 @@ use crate::log_sync::LogSync;
 use crate::lookup::{Fetch, Found, Lookup, LookupStep, Outcome};
 use crate::purge_index::matches;
 use crate::server::{Server, Verdict};
+use crate::shared_copy::SharedCopy;
 
 pub(super) struct Node {
     number: usize,
@@ -29,7 +30,7 @@ struct Object {
     page: Page,
     /// When it was received from the origin, as far as this node knows, less its age then.
     born: u64,
-    copy: LocalCopy,
+    copy: SharedCopy,
 }
 
 struct Task {
@@ -70,7 +71,7 @@ impl Node {
     fn start(&mut self, page: usize, server: usize, machine: Machine, waiters: Vec<u64>, world: &mut World) {
         self.next_task += 1;
         let token = match (&machine, self.ram.get(&page)) {
-            (Machine::Check(_), Some(object)) => object.copy.token,
+            (Machine::Check(_), Some(object)) => object.copy.token(),
             _ => Token(world.random.bits()),
         };
         let started = world.now;
@@ -90,7 +91,10 @@ impl Node {
         let (now, server) = (world.timestamp(), world.server_of(page));
         let object = self.ram.get_mut(&page).filter(|object| world.now < object.born + FRESH);
         let Some(object) = object else { return self.look_up(page, vec![started], world) };
-        let hit = object.copy.hit(now, &self.servers[server], true);
+        let hit = match object.copy.is_trusted(now) {
+            true => Hit::Serve,
+            false => object.copy.hit(now, &self.servers[server], true),
+        };
         if matches!(hit, Hit::Serve | Hit::ServeAndCheck) {
             checker::response(world, self.number, page, &object.page, Source::Ram, started);
         }
@@ -214,13 +218,14 @@ impl Node {
         let (now, page) = (world.timestamp(), task.page);
         let waiters = std::mem::take(&mut task.waiters);
         let server = &mut self.servers[task.server];
-        let object = self.ram.get_mut(&page).filter(|object| object.copy.token == task.token);
+        let object = self.ram.get_mut(&page).filter(|object| object.copy.token() == task.token);
         let Some(object) = object else {
             waiters.into_iter().for_each(|started| self.serve(page, started, world));
             return false;
         };
-        let mut step =
-            content::with_subject(page, |subject| check.next(now, &mut object.copy, server, subject));
+        let mut step = object
+            .copy
+            .with(|copy| content::with_subject(page, |subject| check.next(now, copy, server, subject)));
         if let CheckStep::Offer(position) = step {
             let age = world.now - object.born;
             let ttl = FRESH.saturating_sub(age).div_ceil(1000) as u32;
@@ -228,8 +233,8 @@ impl Node {
                 check.keep();
                 CheckStep::Done(CheckResult::Agreed)
             } else {
-                let value = content::encode(&object.page, object.copy.token, position, age, ttl);
-                CheckStep::Send(vec![check.write_back(&object.copy, ttl, value)])
+                let value = content::encode(&object.page, object.copy.token(), position, age, ttl);
+                CheckStep::Send(vec![object.copy.with(|copy| check.write_back(copy, ttl, value))])
             };
         }
         match step {
@@ -285,7 +290,7 @@ impl Node {
                         continue;
                     }
                     lookup.accept();
-                    let copy = LocalCopy::found(found.item.token, found.read, server);
+                    let copy = SharedCopy::new(LocalCopy::found(found.item.token, found.read, server));
                     if !task.condemned {
                         self.ram.insert(task.page, Object { page, born, copy });
                     }
@@ -304,9 +309,9 @@ impl Node {
                 LookupStep::Done { filled } => {
                     let object = self.ram.get_mut(&task.page);
                     if let (Some(filled), Some(object)) = (filled, object)
-                        && object.copy.token == task.token
+                        && object.copy.token() == task.token
                     {
-                        object.copy.agreed = object.copy.agreed.max(filled);
+                        object.copy.with(|copy| copy.agreed = copy.agreed.max(filled));
                     }
                     return false;
                 }
@@ -359,6 +364,7 @@ impl Node {
         });
         if is_storable && is_valid && !task.condemned {
             let copy = LocalCopy::fetched(task.token, Timestamp::from_millis(began), fetch.position);
+            let copy = SharedCopy::new(copy);
             self.ram.insert(page.page, Object { page, born: began, copy });
         }
         for started in std::mem::take(&mut task.waiters) {

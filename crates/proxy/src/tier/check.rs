@@ -1,0 +1,120 @@
+//! Checks: whether the tier still has the entry of an object in RAM.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sandarac_cache::{Object, Removal};
+use sandarac_message::Timestamp;
+use sandarac_net::{wall, within};
+use sandarac_policy::Route;
+use sandarac_tier::{Check, CheckResult, CheckStep, Hit, SharedCopy};
+
+use super::entry::{item, ttl, with_subject};
+use super::{Place, TierCount, now};
+use crate::core::Core;
+use crate::exchange::state::Exchange;
+use crate::site::LocalSite;
+use crate::step::received::Received;
+
+/// Whether an object may be served without asking the tier. Costs one comparison for most hits.
+pub(crate) fn is_trusted(object: &Object, now: impl FnOnce() -> Timestamp) -> bool {
+    object.copy().is_none_or(|copy| copy.is_trusted(now()))
+}
+
+/// Asks whether an object may be served, and waits for the answer if that has to come first. False if the
+/// request must be looked up again.
+pub(crate) async fn may_serve(
+    exchange: &Exchange<'_>,
+    received: &Received<'_>,
+    object: &Arc<Object>,
+) -> bool {
+    let (core, site, route) = (&exchange.core.handle(), exchange.site, received.route);
+    let Some(copy) = object.copy() else { return true };
+    // Without a tier, or outside of it, the object is one like any other.
+    let Some(place) = Place::of_object(site, route, object) else { return true };
+    let now = now();
+    if copy.is_trusted(now) {
+        return true;
+    }
+    match place.server.ask(|server, is_reachable| copy.hit(now, server, is_reachable)) {
+        Hit::Serve => return true,
+        Hit::ServeAndCheck => {
+            check(core, site, route, place, object.clone());
+            return true;
+        }
+        Hit::CheckFirst => check(core, site, route, place.clone(), object.clone()),
+        Hit::AwaitCheck => {}
+    }
+    // The check takes a deadline if it is not answered, and a few packets if the log has changed.
+    _ = within(place.tier.timeout() * 4, poll_fn(|cx| copy.poll_checked(cx))).await;
+    false
+}
+
+/// Starts a check.
+fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object: Arc<Object>) {
+    let Some(rule) = route.cache_rule() else { return };
+    let (core, rule) = (core.clone(), rule.key.clone());
+    // Keeps the configuration until the check has ended.
+    let site = site.clone();
+    sandarac_net::spawn(async move {
+        let Some(copy) = object.copy() else { return };
+        let _end = EndOfCheck(copy);
+        let key = place.variant(object.vary()).key;
+        let server = &place.server;
+        let mut check = server.ask(|server, _| Check::new(key, now(), server));
+        server.count(TierCount::Checks);
+        let result = loop {
+            let step = with_subject(&object, &rule, |subject| {
+                server.with(&core.shared, |server| copy.with(|copy| check.next(now(), copy, server, subject)))
+            });
+            let commands = match step {
+                CheckStep::Done(result) => break result,
+                CheckStep::Send(commands) => commands,
+                CheckStep::Offer(position) => {
+                    let of = ttl(&object, place.tier.max_object, wall()).ok().filter(|_| place.may_write());
+                    let value = match of {
+                        Some(ttl) => {
+                            let sealer = server.ask(|server, _| server.sealer().clone());
+                            let of = (copy.token(), position, ttl);
+                            let compresses = place.tier.compression;
+                            item(&object, &rule, &key, of, &sealer, compresses)
+                                .await
+                                .map(|value| (ttl, value))
+                        }
+                        None => None,
+                    };
+                    let Some((ttl, value)) = value else {
+                        check.keep();
+                        continue;
+                    };
+                    server.count(TierCount::Restored);
+                    vec![copy.with(|copy| check.write_back(copy, ttl, value))]
+                }
+            };
+            let replies = core.tier_links.send(&place.tier, server, commands).await;
+            server.with(&core.shared, |server| check.reply(now(), replies, server));
+        };
+        let store = &core.shared.store;
+        match result {
+            CheckResult::Agreed | CheckResult::Unanswered => {}
+            CheckResult::Softened => store.soften(&object, wall()),
+            CheckResult::Replaced | CheckResult::Dropped(_) => {
+                server.count(TierCount::Dropped);
+                let removal =
+                    if result == CheckResult::Replaced { Removal::Replaced } else { Removal::Purged };
+                store.discard(&object, removal);
+            }
+        }
+        drop(site);
+    });
+}
+
+/// Wakes the requests that wait for a check, however it ends.
+struct EndOfCheck<'a>(&'a SharedCopy);
+
+impl Drop for EndOfCheck<'_> {
+    fn drop(&mut self) {
+        self.0.end_check();
+    }
+}

@@ -1,0 +1,161 @@
+//! Stored objects as items of the tier, and back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sandarac_cache::{Attributes as BanAttributes, Expression, Object, Tag};
+use sandarac_message::caching::{Lifetimes, RelativeLifetimes};
+use sandarac_message::media_type::is_compressible;
+use sandarac_message::vary::VarySpec;
+use sandarac_message::{Name, StoredHead, Timestamp};
+use sandarac_net::wall;
+use sandarac_policy::KeyRule;
+use sandarac_tier::{Found, Subject};
+use sandarac_wire::entry::{
+    Attributes, Coding, Compression, Content, EntryKey, Item, MAX_TTL, MarkReason, Position, Sealer, Token,
+    inflate,
+};
+
+use crate::step::store::tags_of;
+
+/// An entry that was found, in the form of RAM.
+pub(crate) struct TierObject {
+    pub(crate) head: StoredHead,
+    pub(crate) lifetimes: Lifetimes,
+    pub(crate) vary: VarySpec,
+    pub(crate) tags: Vec<Tag>,
+    pub(crate) body: Bytes,
+}
+
+impl TierObject {
+    /// The response of an entry; `None` if it does not answer requests of this `vary`, is larger than
+    /// `max_body`, or is damaged.
+    pub(super) fn of(found: &Found, vary: VarySpec, max_body: u64) -> Option<TierObject> {
+        let Content::Representation(attributes) = &found.item.content else { return None };
+        let plain_len = attributes.coding.plain_len(found.body.len() as u64).ok()?;
+        let body = match attributes.coding {
+            _ if plain_len > max_body => return None,
+            Coding::Plain => found.body.clone(),
+            Coding::Zstd { plain_len } => inflate(&found.body, plain_len).ok()?,
+        };
+        let now = wall();
+        let lifetimes = attributes.lifetimes.at(now, found.lain);
+        Some(TierObject {
+            head: attributes.head.clone(),
+            lifetimes: if found.softened { lifetimes.soft_purged(now) } else { lifetimes },
+            vary,
+            tags: attributes.tags.iter().copied().map(Tag::from_bits).collect(),
+            body,
+        })
+    }
+}
+
+/// How long a mark stays that has no time of its own.
+const MARK_TIME: Duration = Duration::from_secs(120);
+
+/// The reason why an object does not enter the tier, and for how long that is remembered.
+pub(super) type Unshared = Option<(MarkReason, Duration)>;
+
+/// The TTL of an object in seconds, or why it stays out of the tier. A part of a representation stays out
+/// without a reason that others could use.
+pub(super) fn ttl(object: &Object, max_object: u64, now: Timestamp) -> Result<u32, Unshared> {
+    let lifetimes = object.lifetimes();
+    if object.range().is_some() || !object.body().is_whole() {
+        return Err(None);
+    }
+    if object.body().len().is_none_or(|len| len > max_object) {
+        return Err(Some((MarkReason::TooLarge, MARK_TIME)));
+    }
+    let left = lifetimes.ends_at().since(now).as_secs();
+    match u32::try_from(left.min(u64::from(MAX_TTL))) {
+        Ok(left) if left > 0 && !lifetimes.no_cache() && lifetimes.ttl(now) > 0 => Ok(left),
+        _ => Err(Some((MarkReason::ShortLived, MARK_TIME))),
+    }
+}
+
+/// An object as an item under `key`. `None` if it is none that the format takes.
+pub(super) async fn item(
+    object: &Object,
+    rule: &KeyRule,
+    key: &EntryKey,
+    (token, position, ttl): (Token, Position, u32),
+    sealer: &Sealer,
+    compresses: bool,
+) -> Option<Vec<Bytes>> {
+    let pieces: Option<Vec<Bytes>> = object.body().segments().map(|piece| piece.bytes().cloned()).collect();
+    let pieces = pieces?;
+    let len = object.body().len()?;
+    let compressed = if compresses && is_text(object) { compress(&pieces, len).await } else { None };
+    let (coding, pieces) = match compressed {
+        Some(body) => (Coding::Zstd { plain_len: len }, vec![body]),
+        None => (Coding::Plain, pieces),
+    };
+    let tags = tags_of(object.fields(), object.host(), object.path(), rule);
+    let attributes = Attributes {
+        position,
+        ttl,
+        lifetimes: RelativeLifetimes::new(&object.lifetimes(), wall()),
+        coding,
+        tags: tags.into_iter().map(Tag::bits).collect(),
+        host: Bytes::copy_from_slice(object.host()),
+        path: Bytes::copy_from_slice(object.path()),
+        vary: object.vary().clone(),
+        head: object.head().clone(),
+    };
+    let item = Item { token, content: Content::Representation(attributes) };
+    let body: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
+    let head = item.encode(sealer, key, &body).ok()?;
+    Some(std::iter::once(Bytes::from(head)).chain(pieces).collect())
+}
+
+/// An item without a body.
+pub(super) fn small_item(
+    content: Content,
+    key: &EntryKey,
+    token: Token,
+    sealer: &Sealer,
+) -> Option<Vec<Bytes>> {
+    Some(vec![Item { token, content }.encode(sealer, key, &[]).ok()?.into()])
+}
+
+/// Whether the body is text that the origin did not compress.
+fn is_text(object: &Object) -> bool {
+    let fields = object.fields();
+    !fields.has(Name::ContentEncoding) && fields.get(Name::ContentType).is_some_and(is_compressible)
+}
+
+/// Bytes that are compressed before other work of the core gets its turn.
+const STEP: usize = 64 << 10;
+
+async fn compress(pieces: &[Bytes], len: u64) -> Option<Bytes> {
+    let mut compression = Compression::new(len)?;
+    for piece in pieces.iter().flat_map(|piece| piece.chunks(STEP)) {
+        if !compression.push(piece) {
+            return None;
+        }
+        if len > STEP as u64 {
+            tokio::task::yield_now().await;
+        }
+    }
+    compression.finish()
+}
+
+/// Works with the attributes of an object that purges are compared with.
+pub(super) fn with_subject<T>(object: &Object, rule: &KeyRule, work: impl FnOnce(&Subject<'_>) -> T) -> T {
+    let tags = tags_of(object.fields(), object.host(), object.path(), rule);
+    let tags: Vec<u64> = tags.into_iter().map(Tag::bits).collect();
+    let ban = |text: &str| Expression::parse(text).map_or(true, |expression| expression.matches(object));
+    work(&Subject { host: object.host(), path: object.path(), tags: &tags, ban: &ban })
+}
+
+/// Whether the expression of a ban holds for an entry. One that cannot be read is taken to hold.
+pub(super) fn ban_holds(content: &Content, text: &str) -> bool {
+    let (Content::Representation(attributes) | Content::Manifest { attributes, .. }) = content else {
+        // An index or a mark has no status and no fields; without it a fetch finds out.
+        return true;
+    };
+    let Attributes { host, path, head, .. } = attributes;
+    let (status, fields) = (head.status(), head.fields());
+    Expression::parse(text)
+        .map_or(true, |expression| expression.holds(&BanAttributes { host, path, status, fields }))
+}

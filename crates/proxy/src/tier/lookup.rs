@@ -1,0 +1,198 @@
+//! The question to the tier before a fetch.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sandarac_cache::{Begun, NewObject};
+use sandarac_message::caching::{RequestDirectives, Reuse};
+use sandarac_message::vary::VarySpec;
+use sandarac_message::{Fields, RequestHead};
+use sandarac_net::wall;
+use sandarac_tier::{FetchReason, Found, LocalCopy, Lookup, LookupStep, Reply, SharedCopy, Target};
+use sandarac_wire::entry::Content;
+
+use super::entry::{TierObject, ban_holds};
+use super::fill::Fill;
+use super::{Place, TierCount, now, random};
+use crate::core::Core;
+use crate::step::received::Received;
+
+/// The answer of the tier.
+pub(crate) enum Asked {
+    /// A response that may be used.
+    Found(Box<FoundObject>),
+    /// The response is to be fetched, and the tier to be told of it. There may be a stale one to validate.
+    Fetch(Fill, Option<Box<FoundObject>>),
+}
+
+/// A response from the tier.
+pub(crate) struct FoundObject {
+    object: TierObject,
+    copy: Arc<SharedCopy>,
+}
+
+impl FoundObject {
+    /// The response as RAM stores it, for a request that it answers.
+    pub(crate) fn new_object<'a>(
+        &'a self,
+        request: &'a RequestHead<'a>,
+        received: &'a Received<'a>,
+        path: &'a [u8],
+        limit: u64,
+        transaction: u64,
+    ) -> NewObject<'a> {
+        let TierObject { head, lifetimes, vary, tags, body } = &self.object;
+        NewObject {
+            head: head.clone(),
+            lifetimes: *lifetimes,
+            vary,
+            request: request.fields,
+            host: &received.host,
+            path,
+            tags,
+            range: None,
+            len: Some(body.len() as u64),
+            limit: Some(limit),
+            resumable: false,
+            copy: Some(self.copy.clone()),
+            transaction,
+        }
+    }
+
+    /// The body.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.object.body
+    }
+
+    /// How the response may be used now.
+    pub(crate) fn reuse(&self, directives: &RequestDirectives) -> Reuse {
+        self.object.lifetimes.reuse(directives, wall())
+    }
+}
+
+/// A lookup under way, with the place it is about.
+pub(super) struct Asking {
+    pub(super) place: Place,
+    pub(super) target: Target,
+    pub(super) lookup: Lookup,
+    /// The purges and bans there had been when the last packet was sent.
+    begun: Begun,
+}
+
+impl Asking {
+    pub(super) fn new(core: &Core, place: Place, target: Target) -> Asking {
+        let node = place.tier.node;
+        let lookup = place.server.ask(|server, _| Lookup::new(target.clone(), node, now(), server, random()));
+        Asking { place, target, lookup, begun: core.shared.store.begun() }
+    }
+
+    /// The next step that is not an exchange of packets.
+    pub(super) async fn step(&mut self, core: &Core) -> LookupStep {
+        loop {
+            let Asking { place, lookup, .. } = self;
+            let step = place.server.with(&core.shared, |server| lookup.next(now(), server, &ban_holds));
+            let LookupStep::Send(commands) = step else { return step };
+            // What is purged from RAM while the reply is on its way may apply to what it brings.
+            self.begun = core.shared.store.begun();
+            let replies = core.tier_links.send(&place.tier, &place.server, commands).await;
+            self.reply(core, replies);
+        }
+    }
+
+    fn reply(&mut self, core: &Core, replies: Vec<Reply>) {
+        let Asking { place, lookup, .. } = self;
+        place.server.with(&core.shared, |server| lookup.reply(now(), replies, server));
+    }
+
+    /// Ends the lookup with what was found.
+    fn accept(mut self, core: &Core) {
+        self.lookup.accept();
+        let Asking { place, lookup, .. } = &mut self;
+        let step = place.server.with(&core.shared, |server| lookup.next(now(), server, &ban_holds));
+        // It may end a claim.
+        if let LookupStep::Send(commands) = step {
+            core.tier_links.send_and_forget(&place.tier, &place.server, commands);
+        }
+    }
+
+    /// Goes on as if nothing had been found.
+    pub(super) fn reject(&mut self) {
+        let Asking { place, lookup, .. } = self;
+        place.server.ask(|server, _| lookup.reject(now(), server));
+    }
+}
+
+/// Asks the tier for the response to a request, and waits for other nodes that are fetching it. `accepts`
+/// says whether a response may be used. Returns also the purges and bans that cannot apply to the answer.
+pub(crate) async fn ask(
+    core: &Rc<Core>,
+    place: Place,
+    request: Fields<'_>,
+    max_body: u64,
+    accepts: impl Fn(&FoundObject) -> bool,
+) -> (Asked, Begun) {
+    let target = place.entry();
+    let mut asking = Asking::new(core, place, target);
+    let mut vary = VarySpec::None;
+    let mut stale = None;
+    loop {
+        match asking.step(core).await {
+            LookupStep::Wait(until) => {
+                asking.place.server.count(TierCount::Waits);
+                sandarac_net::sleep(until.since(now())).await;
+            }
+            LookupStep::Found(found) => match &found.item.content {
+                // Variants have no index of their own.
+                Content::Index { vary: names, .. } if vary == VarySpec::None => {
+                    vary = names.clone();
+                    let (place, key) = (asking.place.clone(), names.key(request));
+                    asking.accept(core);
+                    let target = place.variant(&key);
+                    asking = Asking::new(core, place, target);
+                }
+                _ => match usable(&asking, &found, &vary, request, max_body) {
+                    Some(object) if accepts(&object) => {
+                        asking.place.server.count(TierCount::Hits);
+                        let begun = asking.begun;
+                        asking.accept(core);
+                        return (Asked::Found(Box::new(object)), begun);
+                    }
+                    object => {
+                        stale = object.map(Box::new);
+                        asking.reject();
+                    }
+                },
+            },
+            LookupStep::Fetch(fetch) => {
+                asking.place.server.count(TierCount::Misses);
+                if fetch.reason == FetchReason::Refused {
+                    asking.place.server.count(TierCount::Refused);
+                }
+                // The fetch begins now.
+                let begun = core.shared.store.begun();
+                return (Asked::Fetch(Fill::new(core, asking, fetch), stale), begun);
+            }
+            LookupStep::Send(_) | LookupStep::Done { .. } => {
+                unreachable!("packets are exchanged by `step`, and the loop ends before the lookup")
+            }
+        }
+    }
+}
+
+/// The object of an entry, if it answers the request.
+fn usable(
+    asking: &Asking,
+    found: &Found,
+    vary: &VarySpec,
+    request: Fields<'_>,
+    max_body: u64,
+) -> Option<FoundObject> {
+    let Content::Representation(attributes) = &found.item.content else { return None };
+    if attributes.vary != vary.key(request) {
+        return None;
+    }
+    let object = TierObject::of(found, vary.clone(), max_body)?;
+    let token = found.item.token;
+    let copy = asking.place.server.ask(|server, _| LocalCopy::found(token, found.read, server));
+    Some(FoundObject { object, copy: Arc::new(SharedCopy::new(copy)) })
+}

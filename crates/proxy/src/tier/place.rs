@@ -1,0 +1,76 @@
+//! The place of a response in the tier: its keys, and the server that has them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sandarac_cache::{Key, Object};
+use sandarac_message::vary::VaryKey;
+use sandarac_policy::{Route, SharedUse};
+use sandarac_tier::Target;
+use sandarac_wire::entry::{EntryKey, LocalKey};
+
+use super::{SharedTier, TierServer};
+use crate::site::Site;
+
+/// Where the responses for one key are. All variants of a response are on the server of its entry, so that
+/// the position in one purge log covers them.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(super) tier: Arc<SharedTier>,
+    pub(super) server: Arc<TierServer>,
+    local: LocalKey,
+    host: Bytes,
+    path: Bytes,
+    may_write: bool,
+}
+
+impl Place {
+    /// The place of responses to a key and a target, as its route uses the tier. `None` if there is no tier,
+    /// or the route stays out.
+    pub(crate) fn of(site: &Site, route: &Route, key: Key, host: &[u8], path: &[u8]) -> Option<Place> {
+        let tier = site.tier.as_ref()?;
+        let shared = route.cache_rule()?.shared;
+        if shared == SharedUse::Off {
+            return None;
+        }
+        let local = LocalKey { key: key.to_bytes(), rules: route.rules_digest()? };
+        let servers = tier.servers();
+        let server = servers.placement.as_ref()?.server_of(&tier.keys.entry(&local))?;
+        Some(Place {
+            tier: tier.clone(),
+            server: servers.list[server].clone(),
+            local,
+            host: Bytes::copy_from_slice(host),
+            path: Bytes::copy_from_slice(path),
+            may_write: shared == SharedUse::ReadWrite,
+        })
+    }
+
+    /// The place of a stored object.
+    pub(crate) fn of_object(site: &Site, route: &Route, object: &Object) -> Option<Place> {
+        Place::of(site, route, object.key(), object.host(), object.path())
+    }
+
+    /// Whether the route writes to the tier.
+    pub(super) fn may_write(&self) -> bool {
+        self.may_write
+    }
+
+    /// Where a lookup begins.
+    pub(super) fn entry(&self) -> Target {
+        self.target(self.tier.keys.entry(&self.local))
+    }
+
+    /// The place of one variant; that of the entry if the response varies on nothing.
+    pub(super) fn variant(&self, vary: &VaryKey) -> Target {
+        if vary.is_empty() {
+            return self.entry();
+        }
+        self.target(self.tier.keys.variant(&self.local, vary))
+    }
+
+    fn target(&self, key: EntryKey) -> Target {
+        let claim = self.tier.keys.claim(&key);
+        Target { key, claim, host: self.host.clone(), path: self.path.clone() }
+    }
+}
