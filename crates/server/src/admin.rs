@@ -86,6 +86,9 @@ pub struct Status {
     pub admin: String,
     /// The cache's memory.
     pub cache: CacheStatus,
+    /// The servers of the shared tier.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<SharedServerStatus>,
     /// The pools.
     pub pools: Vec<PoolStatus>,
 }
@@ -118,6 +121,31 @@ pub struct CacheStatus {
     pub used_bytes: u64,
     /// The number of objects.
     pub objects: u64,
+}
+
+/// A server of the shared tier.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedServerStatus {
+    /// Its address, as configured.
+    pub address: String,
+    /// Its state: `used`, `failing` if the last operation was not answered, `ejected` if it is left alone for a while,
+    /// or `unknown` until its purge log has been read.
+    pub state: String,
+    /// What is wrong, if anything is.
+    #[serde(default)]
+    pub fault: Option<String>,
+    /// The mean time of a group of operations, in microseconds.
+    pub mean_us: u64,
+    /// Entries that answered a request.
+    pub hits: u64,
+    /// Lookups that led to a fetch.
+    pub misses: u64,
+    /// Entries that the server lost while they were in use, written back from the memory of this node.
+    pub restored: u64,
+    /// Entries written.
+    pub fills: u64,
+    /// Whether it does not know of all purges yet.
+    pub owes_purges: bool,
 }
 
 /// A pool.

@@ -16,7 +16,7 @@ use sandarac_config::{Config, Flags, ListenAddress};
 use sandarac_message::printable::printable;
 
 use crate::admin::client::AdminClient;
-use crate::admin::{Endpoint, Latency, MetricKind, Purge, State, Stats, Status, Value};
+use crate::admin::{Endpoint, Latency, MetricKind, Purge, SharedServerStatus, State, Stats, Status, Value};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, span};
@@ -87,6 +87,8 @@ fn show_status(status: &Status) -> String {
             grouped(cache.objects)
         ),
     ));
+    let servers: Vec<_> = status.shared.iter().map(shared_server).collect();
+    rows.extend(table(&servers, 0).lines().map(|line| row("shared tier", line.to_owned())));
     for pool in &status.pools {
         let backends: Vec<_> = pool
             .backends
@@ -104,6 +106,25 @@ fn show_status(status: &Status) -> String {
         );
     }
     table(&rows, 0)
+}
+
+/// A server of the shared tier: address, state, use, and what an operator should know.
+fn shared_server(server: &SharedServerStatus) -> Vec<String> {
+    let mut notes = vec![format!(
+        "{} hits, {} misses, {}",
+        grouped(server.hits),
+        grouped(server.misses),
+        milliseconds(Duration::from_micros(server.mean_us))
+    )];
+    // One in twenty of what was written came from memory because the server had dropped it.
+    if server.restored >= 100 && server.restored * 20 > server.fills {
+        notes.push(format!("lost {} entries in use: it may need more memory", grouped(server.restored)));
+    }
+    if server.owes_purges {
+        notes.push("does not know of all purges yet".to_owned());
+    }
+    notes.extend(server.fault.clone());
+    vec![server.address.clone(), server.state.clone(), notes.join("; ")]
 }
 
 /// `stats`.
@@ -349,6 +370,7 @@ mod tests {
             listeners: vec!["127.0.0.1:8080".to_owned(), "unix:/a".to_owned()],
             admin: "unix:/b".to_owned(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 12_900_000, objects: 1234 },
+            shared: Vec::new(),
             pools: vec![PoolStatus {
                 name: "app".to_owned(),
                 backends: vec![backend("http://a:8000", 3), backend("http://bcd:8000", 0)],

@@ -9,6 +9,7 @@ mod log_target;
 mod pools;
 mod reload;
 mod resource_usage;
+mod shared_tier;
 mod site;
 mod socket_files;
 mod state;

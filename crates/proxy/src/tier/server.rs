@@ -94,6 +94,8 @@ pub struct TierServerState {
     pub owes_purges: bool,
     /// What was wrong last, if something is.
     pub fault: Option<String>,
+    /// Whether it answers, but has a purge log that this node cannot use.
+    pub log_fault: bool,
     /// The counts, in the order of [`TierCount::ALL`].
     pub counts: Vec<u64>,
 }
@@ -224,6 +226,7 @@ impl TierServer {
             ejections: state.health.ejections(),
             is_current: state.server.is_current(now()),
             owes_purges: state.server.owes_any(),
+            log_fault: state.server.log_fault().is_some(),
             fault: state.fault.as_deref().map(str::to_owned).or(log_fault),
             counts: self.counts.iter().map(|count| count.load(Relaxed)).collect(),
         }

@@ -1,6 +1,7 @@
 //! The upkeep of the shared tier: reads the purge log of each server, delivers what servers are owed, tries
 //! those that are ejected, and resolves their names.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::origin::Origins;
 use crate::shared::Shared;
 use crate::site::Site;
-use crate::tier::{Links, TierServer, sync};
+use crate::tier::{Links, TierServer, TierServerState, sync};
 
 /// How often the servers are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -24,6 +25,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, origins: Rc<Origin
     let Some(tier) = site.tier.clone() else { return };
     let links = Rc::new(Links::default());
     let mut resolve_in = Duration::ZERO;
+    let mut logged = BTreeMap::new();
     loop {
         let servers = tier.servers();
         if resolve_in.is_zero() {
@@ -38,12 +40,46 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, origins: Rc<Origin
             syncs.spawn_local(async move { sync(&shared, &tier, &links, &server).await });
         }
         while syncs.join_next().await.is_some() {}
+        servers.list.iter().for_each(|server| log_change(&shared, &server.state(), &mut logged));
         links.prune(Some(&*tier));
         tokio::select! {
             () = shared.upkeep_mailbox.tier_owed() => {}
             () = tokio::time::sleep(TICK) => resolve_in = resolve_in.saturating_sub(TICK),
         }
     }
+}
+
+/// What was logged last of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Logged {
+    #[default]
+    Used,
+    Ejected,
+    /// It answers, but its purge log cannot be used.
+    Unusable,
+}
+
+/// Logs when the use of a server changes.
+fn log_change(shared: &Shared, server: &TierServerState, logged: &mut BTreeMap<String, Logged>) {
+    let name = &server.name;
+    let before = logged.entry(name.clone()).or_default();
+    let now = match server {
+        TierServerState { is_ejected: true, .. } => Logged::Ejected,
+        TierServerState { log_fault: true, .. } => Logged::Unusable,
+        TierServerState { is_current: true, .. } => Logged::Used,
+        _ => *before,
+    };
+    if std::mem::replace(before, now) == now {
+        return;
+    }
+    let fault = server.fault.as_deref().unwrap_or("it does not answer");
+    shared.log(&match now {
+        Logged::Used => format!("shared tier: {name} is used again"),
+        Logged::Ejected => {
+            format!("shared tier: {name} is not used: {fault}. What it has is fetched from backends; it is tried again")
+        }
+        Logged::Unusable => format!("shared tier: {name} is not used: {fault}"),
+    });
 }
 
 /// Notes where a server is that is configured by a name: at the first of its addresses, so that all nodes

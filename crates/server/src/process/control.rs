@@ -9,9 +9,9 @@ use sandarac_message::civil::Civil;
 use sandarac_net::wall;
 use sandarac_wire::entry::{Effect, Purge as Told};
 
-use super::pools;
 use super::state::ProcessState;
 use super::stats::stats;
+use super::{pools, shared_tier};
 use crate::admin::{
     AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Ordered, Pools, Purge, Purged, Refusal,
     Reloaded, RemoveBackend, State, Stats, Status,
@@ -47,6 +47,7 @@ impl Control for ProcessControl {
             listeners: state.listeners.lock().iter().map(|listener| listener.address.to_string()).collect(),
             admin: state.admin.lock().clone(),
             cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
+            shared: shared_tier::status(&state.shared),
             pools: pools::status(&state.shared),
         }
     }

@@ -7,7 +7,7 @@ use sandarac_message::printable::printable;
 
 use super::log_sample::LogSample;
 use super::readings::Readings;
-use crate::admin::{BackendStatus, MetricKind, PoolStatus, Stats};
+use crate::admin::{BackendStatus, MetricKind, PoolStatus, Stats, Status};
 use crate::human::{bytes, grouped, lasting, milliseconds, percent, span};
 
 /// Draws the screen in at most `width` columns and `height` lines.
@@ -79,9 +79,25 @@ fn head(readings: &Readings, sample: &LogSample) -> Vec<String> {
         ),
         statuses(sample),
     ];
+    lines.extend(shared_tier(status));
     lines.extend(pools(&status.pools));
     lines.extend(troubles(before, now));
     lines
+}
+
+/// The shared tier, if there is one: its share of the lookups, and what is wrong.
+fn shared_tier(status: &Status) -> Option<String> {
+    let servers = &status.shared;
+    let used = servers.iter().filter(|server| server.state == "used").count();
+    let hits: u64 = servers.iter().map(|server| server.hits).sum();
+    let lookups: u64 = servers.iter().map(|server| server.hits + server.misses).sum();
+    let wrong =
+        servers.iter().find_map(|server| Some(format!(": {} {}", server.address, server.fault.as_ref()?)));
+    (!servers.is_empty()).then(|| {
+        let share = if lookups == 0 { "–".to_owned() } else { percent(hits as f64 / lookups as f64) };
+        let count = servers.len();
+        format!("shared tier {used} of {count} servers, hits {share}{}", wrong.unwrap_or_default())
+    })
 }
 
 /// The pools with several backends or an unhealthy one; of many, the busiest.
@@ -177,6 +193,7 @@ mod tests {
             listeners: vec!["127.0.0.1:8080".to_owned()],
             admin: String::new(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 2048, objects: 3 },
+            shared: Vec::new(),
             pools: Vec::new(),
         };
         Readings { status, before: stats(1000, 1000, 900, 0), now: stats(3000, 5000, 4896, refused) }
