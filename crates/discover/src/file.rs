@@ -1,6 +1,6 @@
 //! A file of addresses.
 //!
-//! One address a line, `http://host:port` or `unix:/path`, then a weight if it is not 1; `#` begins a
+//! One address a line, `http://host:port`, `host:port` or `unix:/path`, then a weight if it is not 1; `#` begins a
 //! comment. The best way to change it is to write another file and to rename that over it. A file written in
 //! place is read when its writer has paused. If a file changes while it is read, or ends within a line, it is
 //! read again later, and not applied until then. If a writer pauses longer than that at the end of a line,
@@ -10,8 +10,8 @@ use super::directory::{identity, loss, read_on_thread};
 use super::directory_watch::{DirectoryWatch, Settling};
 use super::event::EventReporter;
 use super::listing::{ListingBuilder, weight};
+use super::registry_entry::address as address_of;
 use super::{IgnoredReason, ListedBackend, Listing, Loss, LossReason, MAX_ENTRY_BYTES};
-use sandarac_balance::Address;
 use std::convert::Infallible;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -160,7 +160,7 @@ pub(super) fn line(entry: &[u8]) -> Result<Option<ListedBackend>, IgnoredReason>
     let entry = str::from_utf8(entry).map_err(|_| IgnoredReason::NotText)?;
     let mut words = entry.split_whitespace().take_while(|word| !word.starts_with('#'));
     let Some(address) = words.next() else { return Ok(None) };
-    let address: Address = address.parse().map_err(|_| IgnoredReason::BadAddress)?;
+    let address = address_of(address)?;
     let weight = words.next().map_or(Ok(1), weight)?;
     if words.next().is_some() {
         return Err(IgnoredReason::BadWeight);
@@ -174,14 +174,18 @@ mod tests {
 
     #[test]
     fn lines_have_an_address_and_a_weight_and_the_rest_is_said() {
-        let text = b"# workers\nhttp://10.0.0.1:8080\n  unix:/run/shop/worker-0.sock 3 # the big one\r\n\n\
-            10.0.0.2:8080\nhttp://10.0.0.3:80 0\nhttp://10.0.0.4 2 3\nhttp://10.0.0.1:8080 7\n\xff\n";
+        let text = b"# workers\nhttp://10.0.0.1:8080\n  unix:/run/shop/worker-0.sock 3 # the big one\n10.0.0.5:8080\r\n\n\
+            10.0.0.2\nhttp://10.0.0.3:80 0\nhttp://10.0.0.4 2 3\nhttp://10.0.0.1:8080 7\n\xff\n";
         let listing = list(text);
         let members: Vec<_> =
             listing.members.iter().map(|member| (member.address.to_string(), member.weight)).collect();
         assert_eq!(
             members,
-            [("http://10.0.0.1:8080".to_owned(), 1), ("unix:/run/shop/worker-0.sock".to_owned(), 3)]
+            [
+                ("http://10.0.0.1:8080".to_owned(), 1),
+                ("unix:/run/shop/worker-0.sock".to_owned(), 3),
+                ("http://10.0.0.5:8080".to_owned(), 1)
+            ]
         );
         for (reason, count) in [
             (IgnoredReason::BadAddress, 1),
@@ -192,7 +196,7 @@ mod tests {
             assert_eq!(listing.ignored.count(reason), count, "{reason}");
         }
         assert_eq!(listing.ignored.total(), 5);
-        assert_eq!(listing.ignored.examples()[0].text, "10.0.0.2:8080");
+        assert_eq!(listing.ignored.examples()[0].text, "10.0.0.2");
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn described(name: &str, object: &Map<String, Value>) -> Result<ListedBackend, I
 
 /// An address with its scheme, or `host:port`. The port is required here, because a single word is more
 /// likely a name for people.
-fn address(text: &str) -> Result<Address, IgnoredReason> {
+pub(super) fn address(text: &str) -> Result<Address, IgnoredReason> {
     let has_port = || {
         let port = text.rsplit_once(':').map_or("", |(_, port)| port);
         !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())

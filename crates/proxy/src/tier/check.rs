@@ -10,8 +10,8 @@ use sandarac_net::{wall, within};
 use sandarac_policy::Route;
 use sandarac_tier::{Check, CheckResult, CheckStep, Hit, SharedCopy};
 
-use super::entry::{item, ttl, with_subject};
-use super::{Place, TierCount, now};
+use super::entry::{Stored, item, ttl, with_subject};
+use super::{Place, TierCount, chunks, now};
 use crate::core::Core;
 use crate::exchange::state::Exchange;
 use crate::site::LocalSite;
@@ -73,21 +73,23 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
                 CheckStep::Send(commands) => commands,
                 CheckStep::Offer(position) => {
                     let of = ttl(&object, place.tier.max_object, wall()).ok().filter(|_| place.may_write());
-                    let value = match of {
+                    let stored = match of {
                         Some(ttl) => {
-                            let sealer = server.ask(|server, _| server.sealer().clone());
                             let of = (copy.token(), position, ttl);
-                            let compresses = place.tier.compression;
-                            item(&object, &rule, &key, of, &sealer, compresses)
+                            item(&core.tier_links, &place, &object, &rule, &key, of)
                                 .await
-                                .map(|value| (ttl, value))
+                                .map(|stored| (ttl, stored))
                         }
                         None => None,
                     };
-                    let Some((ttl, value)) = value else {
+                    let Some((ttl, Stored { chunks, value })) = stored else {
                         check.keep();
                         continue;
                     };
+                    if !chunks::put(&core.tier_links, &place.tier, server, chunks, ttl).await {
+                        check.keep();
+                        continue;
+                    }
                     server.count(TierCount::Restored);
                     vec![copy.with(|copy| check.write_back(copy, ttl, value))]
                 }

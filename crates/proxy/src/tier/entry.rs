@@ -16,6 +16,8 @@ use sandarac_wire::entry::{
     inflate,
 };
 
+use super::chunks::{Chunk, chunk_size, split};
+use super::{Links, Place};
 use crate::step::store::tags_of;
 
 /// An entry that was found, in the form of RAM.
@@ -28,15 +30,19 @@ pub(crate) struct TierObject {
 }
 
 impl TierObject {
-    /// The response of an entry; `None` if it does not answer requests of this `vary`, is larger than
-    /// `max_body`, or is damaged.
-    pub(super) fn of(found: &Found, vary: VarySpec, max_body: u64) -> Option<TierObject> {
-        let Content::Representation(attributes) = &found.item.content else { return None };
-        let plain_len = attributes.coding.plain_len(found.body.len() as u64).ok()?;
+    /// The response of an entry with this body at rest; `None` if it is larger than `max_body`, or damaged.
+    pub(super) fn of(
+        found: &Found,
+        attributes: &Attributes,
+        body: Bytes,
+        vary: VarySpec,
+        max_body: u64,
+    ) -> Option<TierObject> {
+        let plain_len = attributes.coding.plain_len(body.len() as u64).ok()?;
         let body = match attributes.coding {
             _ if plain_len > max_body => return None,
-            Coding::Plain => found.body.clone(),
-            Coding::Zstd { plain_len } => inflate(&found.body, plain_len).ok()?,
+            Coding::Plain => body,
+            Coding::Zstd { plain_len } => inflate(&body, plain_len).ok()?,
         };
         let now = wall();
         let lifetimes = attributes.lifetimes.at(now, found.lain);
@@ -73,21 +79,32 @@ pub(super) fn ttl(object: &Object, max_object: u64, now: Timestamp) -> Result<u3
     }
 }
 
-/// An object as an item under `key`. `None` if it is none that the format takes.
+/// An object as it is stored in the tier.
+pub(super) struct Stored {
+    /// The chunks of its body, if it is large. They are stored first.
+    pub(super) chunks: Vec<Chunk>,
+    /// The item in pieces.
+    pub(super) value: Vec<Bytes>,
+}
+
+/// An object as an item under `key` with this token, position and TTL. `None` if the format does not take it.
 pub(super) async fn item(
+    links: &Links,
+    place: &Place,
     object: &Object,
     rule: &KeyRule,
     key: &EntryKey,
     (token, position, ttl): (Token, Position, u32),
-    sealer: &Sealer,
-    compresses: bool,
-) -> Option<Vec<Bytes>> {
+) -> Option<Stored> {
+    let (tier, server) = (&place.tier, &place.server);
+    let sealer = server.ask(|server, _| server.sealer().clone());
     let pieces: Option<Vec<Bytes>> = object.body().segments().map(|piece| piece.bytes().cloned()).collect();
     let pieces = pieces?;
-    let len = object.body().len()?;
-    let compressed = if compresses && is_text(object) { compress(&pieces, len).await } else { None };
+    let plain_len = object.body().len()?;
+    let compresses = tier.compression && is_text(object);
+    let compressed = if compresses { compress(&pieces, plain_len).await } else { None };
     let (coding, pieces) = match compressed {
-        Some(body) => (Coding::Zstd { plain_len: len }, vec![body]),
+        Some(body) => (Coding::Zstd { plain_len }, vec![body]),
         None => (Coding::Plain, pieces),
     };
     let tags = tags_of(object.fields(), object.host(), object.path(), rule);
@@ -102,10 +119,16 @@ pub(super) async fn item(
         vary: object.vary().clone(),
         head: object.head().clone(),
     };
+    let total = pieces.iter().map(|piece| piece.len() as u64).sum();
+    if let Some(chunk_size) = chunk_size(total, links.item_limit(tier, server)) {
+        let chunks = split(&pieces, chunk_size, &tier.keys, key, token, &sealer)?;
+        let content = Content::Manifest { attributes, total, chunk_size };
+        return Some(Stored { chunks, value: small_item(content, key, token, &sealer)? });
+    }
     let item = Item { token, content: Content::Representation(attributes) };
     let body: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
-    let head = item.encode(sealer, key, &body).ok()?;
-    Some(std::iter::once(Bytes::from(head)).chain(pieces).collect())
+    let head = item.encode(&sealer, key, &body).ok()?;
+    Some(Stored { chunks: Vec::new(), value: std::iter::once(Bytes::from(head)).chain(pieces).collect() })
 }
 
 /// An item without a body.

@@ -16,9 +16,9 @@ use sandarac_policy::KeyRule;
 use sandarac_tier::{Fetch, FetchReason, LocalCopy, LookupStep, Outcome, SharedCopy, Target, Verdict};
 use sandarac_wire::entry::{Content, MarkReason, Position, Token};
 
-use super::entry::{self, Unshared};
+use super::entry::{self, Stored, Unshared};
 use super::lookup::Asking;
-use super::{Place, TierCount, now, random};
+use super::{Place, TierCount, chunks, now, random};
 use crate::core::Core;
 
 /// The longest time for which an index is kept.
@@ -162,11 +162,16 @@ impl Task {
         }
         let target = place.variant(object.vary());
         let sealer = place.server.ask(|server, _| server.sealer().clone());
-        let of = (self.token, position, ttl);
-        let value = entry::item(object, rule, &target.key, of, &sealer, place.tier.compression).await;
-        let Some(value) = value else {
+        let (links, of) = (&self.core.tier_links, (self.token, position, ttl));
+        let stored = entry::item(links, &place, object, rule, &target.key, of).await;
+        let Some(Stored { chunks, value }) = stored else {
             return self.mark(position, MarkReason::TooLarge, Duration::from_secs(120)).await;
         };
+        if !chunks::put(links, &place.tier, &place.server, chunks, ttl).await {
+            place.server.count(TierCount::FillsRefused);
+            _ = self.end(Outcome::Nothing).await;
+            return;
+        }
         let item = Outcome::Fill { token: self.token, ttl, value };
         let filled = if self.asking.target.key == target.key {
             self.end(item).await

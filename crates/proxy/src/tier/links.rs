@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use sandarac_net::memcached::{
-    Connection, Deadline, DeleteOutcome, Item, QueueLimits, ServerAddress, SetOutcome, Settings, Unavailable,
+    Connection, ConnectionState, Deadline, DeleteOutcome, Item, QueueLimits, ServerAddress, SetOutcome,
+    Settings, Unavailable,
 };
 use sandarac_tier::{Command, Condition, Reply, StoredItem};
 use sandarac_wire::entry::EntryKey;
@@ -99,6 +100,16 @@ impl Links {
             server.add(TierCount::BytesRead, read);
         }
         replies
+    }
+
+    /// The largest item that a server takes, in bytes; memcached's default until it was asked.
+    pub(super) fn item_limit(&self, tier: &SharedTier, server: &Arc<TierServer>) -> u64 {
+        const DEFAULT: u64 = 1 << 20;
+        let state = self.link(tier, server).map(|link| link.values.state());
+        match state {
+            Some(ConnectionState::Ready(abilities)) => abilities.item_size_max,
+            _ => DEFAULT,
+        }
     }
 
     /// Sends operations whose outcome does not matter.

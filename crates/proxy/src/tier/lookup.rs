@@ -13,7 +13,7 @@ use sandarac_wire::entry::Content;
 
 use super::entry::{TierObject, ban_holds};
 use super::fill::Fill;
-use super::{Place, TierCount, now, random};
+use super::{Place, TierCount, chunks, now, random};
 use crate::core::Core;
 use crate::step::received::Received;
 
@@ -150,7 +150,7 @@ pub(crate) async fn ask(
                     let target = place.variant(&key);
                     asking = Asking::new(core, place, target);
                 }
-                _ => match usable(&asking, &found, &vary, request, max_body) {
+                _ => match usable(core, &asking, &found, &vary, request, max_body).await {
                     Some(object) if accepts(&object) => {
                         asking.place.server.count(TierCount::Hits);
                         let begun = asking.begun;
@@ -180,18 +180,29 @@ pub(crate) async fn ask(
 }
 
 /// The object of an entry, if it answers the request.
-fn usable(
+async fn usable(
+    core: &Core,
     asking: &Asking,
     found: &Found,
     vary: &VarySpec,
     request: Fields<'_>,
     max_body: u64,
 ) -> Option<FoundObject> {
-    let Content::Representation(attributes) = &found.item.content else { return None };
+    let (Content::Representation(attributes) | Content::Manifest { attributes, .. }) = &found.item.content
+    else {
+        return None;
+    };
     if attributes.vary != vary.key(request) {
         return None;
     }
-    let object = TierObject::of(found, vary.clone(), max_body)?;
+    let body = match &found.item.content {
+        Content::Manifest { .. } => {
+            let (place, key) = (&asking.place, &asking.target.key);
+            chunks::get(&core.tier_links, place, &found.item, key, max_body).await?
+        }
+        _ => found.body.clone(),
+    };
+    let object = TierObject::of(found, attributes, body, vary.clone(), max_body)?;
     let token = found.item.token;
     let copy = asking.place.server.ask(|server, _| LocalCopy::found(token, found.read, server));
     Some(FoundObject { object, copy: Arc::new(SharedCopy::new(copy)) })

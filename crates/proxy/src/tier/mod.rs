@@ -5,6 +5,7 @@
 //! Purges that are read on the way are applied to RAM before the lock is left.
 
 mod check;
+mod chunks;
 mod entry;
 mod fill;
 mod links;

@@ -7,12 +7,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandarac_balance::{Address, Endpoint};
+use sandarac_config::{Server, SharedServer, SharedServers, Source};
+use sandarac_discover::{Event, LossReason, Memory, watch};
 use tokio::task::JoinSet;
 
 use crate::origin::Origins;
 use crate::shared::Shared;
 use crate::site::Site;
-use crate::tier::{Links, TierServer, TierServerState, sync};
+use crate::tier::{Links, SharedTier, TierServer, TierServerState, sync};
 
 /// How often the servers are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -20,9 +23,19 @@ const TICK: Duration = Duration::from_millis(100);
 /// How often names are resolved.
 const RESOLVE_EVERY: Duration = Duration::from_secs(5);
 
-/// Looks after the servers for as long as it is polled.
+/// Looks after the shared tier for as long as it is polled.
 pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, origins: Rc<Origins>) {
     let Some(tier) = site.tier.clone() else { return };
+    match site.config.cache.shared.as_ref().map(|config| &config.servers) {
+        Some(SharedServers::Discovered(source)) => {
+            tokio::join!(look_after(&shared, &tier, &origins), discover(&shared, &site, &tier, source));
+        }
+        _ => look_after(&shared, &tier, &origins).await,
+    }
+}
+
+/// Looks after the servers.
+async fn look_after(shared: &Arc<Shared>, tier: &Arc<SharedTier>, origins: &Origins) {
     let links = Rc::new(Links::default());
     let mut resolve_in = Duration::ZERO;
     let mut logged = BTreeMap::new();
@@ -31,7 +44,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, origins: Rc<Origin
         if resolve_in.is_zero() {
             resolve_in = RESOLVE_EVERY;
             for server in &servers.list {
-                resolve(&origins, server).await;
+                resolve(origins, server).await;
             }
         }
         let mut syncs = JoinSet::new();
@@ -40,12 +53,54 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, origins: Rc<Origin
             syncs.spawn_local(async move { sync(&shared, &tier, &links, &server).await });
         }
         while syncs.join_next().await.is_some() {}
-        servers.list.iter().for_each(|server| log_change(&shared, &server.state(), &mut logged));
-        links.prune(Some(&*tier));
+        servers.list.iter().for_each(|server| log_change(shared, &server.state(), &mut logged));
+        links.prune(Some(tier));
         tokio::select! {
             () = shared.upkeep_mailbox.tier_owed() => {}
             () = tokio::time::sleep(TICK) => resolve_in = resolve_in.saturating_sub(TICK),
         }
+    }
+}
+
+/// Takes over the servers that a source lists, for as long as it is polled. A source that names none, or cannot
+/// be reached, leaves those that it named last.
+async fn discover(shared: &Shared, site: &Site, tier: &SharedTier, source: &Source) {
+    let log = |what: String| shared.log(&format!("shared tier: {source}: {what}"));
+    let mut lost_for: Vec<LossReason> = Vec::new();
+    let heard = |event| match event {
+        Event::Listing(listing) => {
+            let mut found: Vec<SharedServer> =
+                listing.preferred().iter().map(|found| server_at(&found.address)).collect();
+            found.sort_by_key(SharedServer::to_string);
+            found.dedup();
+            let used = tier.servers();
+            if used.list.iter().map(|server| server.server()).ne(&found) {
+                log(match found.len() {
+                    1 => "1 server".to_owned(),
+                    count => format!("{count} servers"),
+                });
+                tier.use_servers(&found, &used.list);
+            }
+        }
+        Event::Emptied { .. } => log("it names no server; those that it named last stay".to_owned()),
+        Event::Lost(loss) if !lost_for.contains(&loss.reason) => {
+            lost_for.push(loss.reason);
+            log(format!("lost: {loss}; the servers that it named last stay"));
+        }
+        Event::Lost(_) => {}
+        Event::Back => {
+            lost_for.clear();
+            log("found again".to_owned());
+        }
+    };
+    watch(source.clone(), &site.config.dns, Memory::default(), 0, heard).await;
+}
+
+/// The server at an address.
+fn server_at(address: &Address) -> SharedServer {
+    match address.endpoint() {
+        Endpoint::Unix(path) => SharedServer::Unix(path.clone()),
+        Endpoint::Tcp(host, port) => SharedServer::Tcp(Server { host: host.clone(), port: *port }),
     }
 }
 
