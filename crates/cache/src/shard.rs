@@ -5,8 +5,9 @@
 //! objects enter a small queue; those that are requested again while in it move on to the main queue. Keys
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
 //! back, and so are those that expired after hits. Unlike there, sizes count: an object above the mean weight
-//! needs more hits to stay, and one below it uses them up more slowly; and the small queue's share follows
-//! the keys that come back soon after they left either queue (docs/decisions/0008).
+//! needs more hits to stay, and one below it uses them up more slowly; the small queue's share follows the
+//! keys that come back soon after they left either queue; and the hits of arrivals, the newest objects of the
+//! small queue, do not count (docs/decisions/0008).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,7 +20,7 @@ use crate::flight_state::Flying;
 use crate::ghost::{Ghost, LIFE, MOST_REQUESTS, Remembered};
 use crate::judge::{Judge, MUCH_HEAVIER};
 use crate::marks::Marks;
-use crate::object::HIT;
+use crate::object::{FREQUENT, HIT};
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
@@ -30,16 +31,27 @@ use crate::{Key, Object, Tag};
 pub(crate) enum Queue {
     Small = 0,
     Main = 1,
+    /// The newest part of the small queue. Requests that follow each other at once say nothing about later
+    /// ones (the correlated references of 2Q, Johnson and Shasha, VLDB 1994), so an object leaves this part
+    /// without its hits.
+    Arrivals = 2,
 }
 
 impl Queue {
     fn of(object: &Object) -> Queue {
-        if object.queue.load(Relaxed) == Queue::Small as u8 { Queue::Small } else { Queue::Main }
+        match object.queue.load(Relaxed) {
+            0 => Queue::Small,
+            1 => Queue::Main,
+            _ => Queue::Arrivals,
+        }
     }
 }
 
 /// Objects that one search for a victim examines before it releases the lock.
 const STEPS: usize = 16;
+
+/// Arrivals are this part of the objects in the small queue.
+const ARRIVALS: usize = 8;
 
 /// A key has only just left a queue while the queue's evictions since are fewer than this part of all
 /// objects.
@@ -105,7 +117,8 @@ pub(crate) enum Found {
 pub(crate) struct Shard {
     table: HashTable<u32>,
     places: Slab<Place>,
-    lines: [Line; 2],
+    /// Indexed by [`Queue`].
+    lines: [Line; 3],
     /// Keys that left the small queue without a hit, or expired after hits.
     ghost: Ghost,
     /// Keys that left the main queue a short time ago.
@@ -130,7 +143,7 @@ impl Shard {
         Shard {
             table: HashTable::new(),
             places: Slab::new(),
-            lines: [line(), line()],
+            lines: [line(), line(), line()],
             ghost: Ghost::new(),
             main_ghost: Ghost::new(),
             tags: TagIndex::new(),
@@ -154,14 +167,19 @@ impl Shard {
         self.places.end()
     }
 
-    /// Bytes of the objects in a queue.
+    /// Bytes of the objects in a queue. Arrivals are part of the small one.
     pub(crate) fn queued(&self, queue: Queue) -> usize {
-        self.lines[queue as usize].bytes
+        self.lines_of(queue).map(|line| line.bytes).sum()
     }
 
-    /// Objects in a queue.
+    /// Objects in a queue. Arrivals are part of the small one.
     pub(crate) fn queue_len(&self, queue: Queue) -> usize {
-        self.lines[queue as usize].len
+        self.lines_of(queue).map(|line| line.len).sum()
+    }
+
+    fn lines_of(&self, queue: Queue) -> impl Iterator<Item = &Line> {
+        let arrivals = (queue == Queue::Small).then_some(&self.lines[Queue::Arrivals as usize]);
+        std::iter::once(&self.lines[queue as usize]).chain(arrivals)
     }
 
     /// Bytes by which the index has grown since the last call.
@@ -232,17 +250,21 @@ impl Shard {
 
     /// Adds an object as the newest of its key. It enters the main queue if it inherited that, or its key has
     /// left the store recently, unless `expected` bytes are a large part of the store. Then it has to earn
-    /// its place, and the remembered requests for its key count.
+    /// its place, and the remembered requests for its key count. An object that has hits already is no arrival.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
         let requests_before = self.recall(key, expected);
         object.requests_before.fetch_max(requests_before, Relaxed);
         let is_large = judge.is_large(expected);
         let returns = requests_before > 0 || Queue::of(&object) == Queue::Main;
-        let queue = if returns && !is_large { Queue::Main } else { Queue::Small };
         if is_large {
             credit(&object);
         }
+        let queue = match object.frequency.load(Relaxed) {
+            _ if returns && !is_large => Queue::Main,
+            0 => Queue::Arrivals,
+            _ => Queue::Small,
+        };
         let variant = self.head(key);
         let place = Place { object: Some(object), hash: key.hash(), prev: NONE, next: NONE, variant };
         let slot = self.places.insert(place);
@@ -258,6 +280,7 @@ impl Shard {
         }
         let first_tag = self.tags.insert(slot, tags);
         self.enqueue(slot, queue);
+        self.age_arrivals();
         if let Some(object) = self.object(slot) {
             object.tags.store(first_tag, Relaxed);
         }
@@ -408,6 +431,7 @@ impl Shard {
         if let Some(object) = self.reclaim() {
             return Victim::Evicted(object);
         }
+        self.age_arrivals();
         let mut passed = Victim::None;
         let mean = self.mean_weight();
         for _ in 0..STEPS {
@@ -417,11 +441,10 @@ impl Shard {
             };
             let (earned, held) = (judge.earned(object, mean), judge.is_held(object));
             if earned {
-                match queue {
-                    Queue::Small => object.frequency.store(0, Relaxed),
-                    Queue::Main => {
-                        object.frequency.fetch_sub(judge.cost(object, mean), Relaxed);
-                    }
+                if queue == Queue::Main {
+                    object.frequency.fetch_sub(judge.cost(object, mean), Relaxed);
+                } else {
+                    object.frequency.store(0, Relaxed);
                 }
                 passed = Victim::Passed;
             }
@@ -432,13 +455,26 @@ impl Shard {
             }
             let hash = object.key().hash();
             let requests = object.frequency.load(Relaxed) / HIT;
-            match queue {
-                Queue::Small => self.ghost.insert(hash, requests, self.places.len()),
-                Queue::Main => self.main_ghost.insert(hash, 0, self.places.len() / JUST_LEFT),
+            if queue == Queue::Main {
+                self.main_ghost.insert(hash, 0, self.places.len() / JUST_LEFT);
+            } else {
+                self.ghost.insert(hash, requests, self.places.len());
             }
             return self.remove(slot, Removal::Evicted).map_or(Victim::None, Victim::Evicted);
         }
         passed
+    }
+
+    /// Moves the oldest arrivals on, without their hits, until the others are few enough.
+    fn age_arrivals(&mut self) {
+        while self.lines[Queue::Arrivals as usize].len > self.queue_len(Queue::Small) / ARRIVALS {
+            let slot = self.lines[Queue::Arrivals as usize].head;
+            self.dequeue(slot);
+            if let Some(object) = self.object(slot) {
+                object.frequency.store(object.frequency.load(Relaxed) / (FREQUENT / HIT), Relaxed);
+            }
+            self.enqueue(slot, Queue::Small);
+        }
     }
 
     /// Rebuilds the index as small as possible.
@@ -452,7 +488,7 @@ impl Shard {
         (self.ghost, self.main_ghost) = (Ghost::new(), Ghost::new());
         self.marks.clear();
         let mut objects = Vec::with_capacity(self.places.len());
-        for queue in [Queue::Small, Queue::Main] {
+        for queue in [Queue::Small, Queue::Arrivals, Queue::Main] {
             let mut at = self.lines[queue as usize].head;
             while at != NONE {
                 let place = self.places.get_mut(at);
