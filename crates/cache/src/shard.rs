@@ -6,8 +6,8 @@
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
 //! back, and so are those that expired after hits. Unlike there, sizes count: an object above the mean weight
 //! needs more hits to stay, and one below it uses them up more slowly; the small queue's share follows the
-//! keys that come back soon after they left either queue; and the hits of arrivals, the newest objects of the
-//! small queue, do not count (docs/decisions/0008).
+//! keys that come back soon after they left either queue; and hits that follow an object's arrival at once
+//! count a quarter (docs/decisions/0008).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,37 +21,14 @@ use crate::ghost::{Ghost, LIFE, MOST_REQUESTS, Remembered};
 use crate::judge::{Judge, MUCH_HEAVIER};
 use crate::marks::Marks;
 use crate::object::{FREQUENT, HIT};
+use crate::queue::{ARRIVALS, Line, Queue};
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
 use crate::{Key, Object, Tag};
 
-/// The two queues of S3-FIFO.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
-    Small = 0,
-    Main = 1,
-    /// The newest part of the small queue. Requests that follow each other at once say nothing about later
-    /// ones (the correlated references of 2Q, Johnson and Shasha, VLDB 1994), so an object leaves this part
-    /// without its hits.
-    Arrivals = 2,
-}
-
-impl Queue {
-    fn of(object: &Object) -> Queue {
-        match object.queue.load(Relaxed) {
-            0 => Queue::Small,
-            1 => Queue::Main,
-            _ => Queue::Arrivals,
-        }
-    }
-}
-
 /// Objects that one search for a victim examines before it releases the lock.
 const STEPS: usize = 16;
-
-/// Arrivals are this part of the objects in the small queue.
-const ARRIVALS: usize = 8;
 
 /// A key has only just left a queue while the queue's evictions since are fewer than this part of all
 /// objects.
@@ -88,14 +65,6 @@ impl Slot for Place {
     }
 }
 
-/// The ends, the length and the weight of a queue.
-struct Line {
-    head: u32,
-    tail: u32,
-    len: usize,
-    bytes: usize,
-}
-
 /// The outcome of a search for a victim.
 pub(crate) enum Victim {
     Evicted(Arc<Object>),
@@ -117,8 +86,10 @@ pub(crate) enum Found {
 pub(crate) struct Shard {
     table: HashTable<u32>,
     places: Slab<Place>,
-    /// Indexed by [`Queue`].
+    /// Of each [`Queue`].
     lines: [Line; 3],
+    /// Bytes of the objects in the small queue, arrivals included, and in the main queue.
+    bytes: [usize; 2],
     /// Keys that left the small queue without a hit, or expired after hits.
     ghost: Ghost,
     /// Keys that left the main queue a short time ago.
@@ -139,11 +110,11 @@ pub(crate) struct Shard {
 impl Shard {
     /// A shard whose marks take at most `marks` bytes.
     pub(crate) fn new(marks: usize) -> Shard {
-        let line = || Line { head: NONE, tail: NONE, len: 0, bytes: 0 };
         Shard {
             table: HashTable::new(),
             places: Slab::new(),
-            lines: [line(), line(), line()],
+            lines: [Line::EMPTY; 3],
+            bytes: [0; 2],
             ghost: Ghost::new(),
             main_ghost: Ghost::new(),
             tags: TagIndex::new(),
@@ -167,19 +138,15 @@ impl Shard {
         self.places.end()
     }
 
-    /// Bytes of the objects in a queue. Arrivals are part of the small one.
+    /// Bytes of the objects in a queue.
     pub(crate) fn queued(&self, queue: Queue) -> usize {
-        self.lines_of(queue).map(|line| line.bytes).sum()
+        self.bytes[queue.whole() as usize]
     }
 
-    /// Objects in a queue. Arrivals are part of the small one.
+    /// Objects in a queue, arrivals included.
     pub(crate) fn queue_len(&self, queue: Queue) -> usize {
-        self.lines_of(queue).map(|line| line.len).sum()
-    }
-
-    fn lines_of(&self, queue: Queue) -> impl Iterator<Item = &Line> {
-        let arrivals = (queue == Queue::Small).then_some(&self.lines[Queue::Arrivals as usize]);
-        std::iter::once(&self.lines[queue as usize]).chain(arrivals)
+        let arrivals = if queue == Queue::Small { self.lines[Queue::Arrivals as usize].len } else { 0 };
+        self.lines[queue as usize].len + arrivals
     }
 
     /// Bytes by which the index has grown since the last call.
@@ -250,7 +217,8 @@ impl Shard {
 
     /// Adds an object as the newest of its key. It enters the main queue if it inherited that, or its key has
     /// left the store recently, unless `expected` bytes are a large part of the store. Then it has to earn
-    /// its place, and the remembered requests for its key count. An object that has hits already is no arrival.
+    /// its place, and the remembered requests for its key count. An object that has hits already is not an
+    /// arrival.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
         let requests_before = self.recall(key, expected);
@@ -305,7 +273,7 @@ impl Shard {
     }
 
     fn mean_weight(&self) -> usize {
-        self.lines.iter().map(|line| line.bytes).sum::<usize>() / self.places.len().max(1)
+        self.bytes.iter().sum::<usize>() / self.places.len().max(1)
     }
 
     /// Removes the object in a slot.
@@ -381,8 +349,8 @@ impl Shard {
     ) -> Option<Arc<Object>> {
         let before = self.object(slot)?.clone();
         after.succeed(&before);
-        let line = &mut self.lines[Queue::of(&before) as usize];
-        line.bytes = line.bytes - before.weight() + after.weight();
+        let bytes = &mut self.bytes[Queue::of(&before).whole() as usize];
+        *bytes = *bytes - before.weight() + after.weight();
         let mut node = before.tags.swap(NONE, Relaxed);
         match tags {
             None => after.inherit_purge(&before),
@@ -406,7 +374,7 @@ impl Shard {
         if misplaced {
             credit(object);
         }
-        self.lines[queue as usize].bytes += bytes;
+        self.bytes[queue.whole() as usize] += bytes;
         if misplaced {
             self.dequeue(slot);
             self.enqueue(slot, Queue::Small);
@@ -465,7 +433,7 @@ impl Shard {
         passed
     }
 
-    /// Moves the oldest arrivals on, without their hits, until the others are few enough.
+    /// Lets the oldest arrivals go on to the rest of the small queue, until few enough are left.
     fn age_arrivals(&mut self) {
         while self.lines[Queue::Arrivals as usize].len > self.queue_len(Queue::Small) / ARRIVALS {
             let slot = self.lines[Queue::Arrivals as usize].head;
@@ -495,8 +463,9 @@ impl Shard {
                 at = place.next;
                 objects.extend(place.object.take());
             }
-            self.lines[queue as usize] = Line { head: NONE, tail: NONE, len: 0, bytes: 0 };
+            self.lines[queue as usize] = Line::EMPTY;
         }
+        self.bytes = [0; 2];
         self.table = HashTable::new();
         self.places = Slab::new();
         let before = std::mem::replace(&mut self.tags, TagIndex::new());
@@ -552,7 +521,7 @@ impl Shard {
         (place.prev, place.next) = (last, NONE);
         if let Some(object) = &place.object {
             object.queue.store(queue as u8, Relaxed);
-            line.bytes += object.weight();
+            self.bytes[queue.whole() as usize] += object.weight();
             line.len += 1;
         }
         if last != NONE {
@@ -572,7 +541,7 @@ impl Shard {
             self.places.get_mut(next).prev = prev;
         }
         let line = &mut self.lines[queue as usize];
-        line.bytes -= weight;
+        self.bytes[queue.whole() as usize] -= weight;
         line.len -= 1;
         if prev == NONE {
             line.head = next;
