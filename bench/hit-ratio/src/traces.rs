@@ -47,6 +47,8 @@ enum Memory {
 enum Sizes {
     Pages,
     Site,
+    /// Evenly between 4 and 12 KB.
+    Even,
 }
 
 /// How a trace is made.
@@ -176,6 +178,17 @@ pub(crate) const RECIPES: &[Recipe] = &[
         "90 % are for objects of 500 bytes that are requested twice at once, never again",
         Pattern::Passing { share: 0.9, times: 2, gap: 1, sized: Some(500) },
     ),
+    Recipe {
+        skew: 0.0,
+        objects: 200,
+        sizes: Sizes::Even,
+        memory: Memory::Mib(4),
+        ..pages(
+            "flood-steady",
+            "4 MiB; 98 % are for such objects, the others for 200 pages of 4 to 12 KB, evenly",
+            Pattern::Passing { share: 0.98, times: 2, gap: 1, sized: Some(500) },
+        )
+    },
     pages(
         "file-popular",
         "every 20th request is for one file of 800 KB",
@@ -243,6 +256,7 @@ impl Recipe {
         let mut random = Random::of(seed, u64::from(key));
         match self.sizes {
             Sizes::Pages => (8192.0 * random.normal().exp()).clamp(100.0, 1e6) as u32,
+            Sizes::Even => 4096 + random.below(8192) as u32,
             Sizes::Site if random.below(1000) == 0 => (1e6 * 50f64.powf(random.fraction())) as u32,
             Sizes::Site => (8192.0 * (1.3 * random.normal()).exp()).clamp(100.0, 1e6) as u32,
         }

@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::judge::Judge;
-use crate::shard::{Queue, Victim};
+use crate::queue::Queue;
+use crate::shard::Victim;
 use crate::store::Store;
 
 /// Objects without proven worth may take the place of others only while they take less than a tenth.

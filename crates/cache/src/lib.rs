@@ -38,6 +38,7 @@ mod object;
 mod purge;
 mod purge_log;
 mod query;
+mod queue;
 mod reader;
 mod settings;
 mod shard;

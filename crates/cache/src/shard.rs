@@ -5,8 +5,9 @@
 //! objects enter a small queue; those that are requested again while in it move on to the main queue. Keys
 //! that left the small queue without a hit are remembered, so that they enter the main queue if they come
 //! back, and so are those that expired after hits. Unlike there, sizes count: an object above the mean weight
-//! needs more hits to stay, and one below it uses them up more slowly; and the small queue's share follows
-//! the keys that come back soon after they left either queue (docs/decisions/0008).
+//! needs more hits to stay, and one below it uses them up more slowly; the small queue's share follows the
+//! keys that come back soon after they left either queue; and hits that follow an object's arrival at once
+//! count a quarter (docs/decisions/0008).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,24 +20,12 @@ use crate::flight_state::Flying;
 use crate::ghost::{Ghost, LIFE, MOST_REQUESTS, Remembered};
 use crate::judge::{Judge, MUCH_HEAVIER};
 use crate::marks::Marks;
-use crate::object::HIT;
+use crate::object::{FREQUENT, HIT};
+use crate::queue::{ARRIVALS, Line, Queue};
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
 use crate::{Key, Object, Tag};
-
-/// The two queues of S3-FIFO.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
-    Small = 0,
-    Main = 1,
-}
-
-impl Queue {
-    fn of(object: &Object) -> Queue {
-        if object.queue.load(Relaxed) == Queue::Small as u8 { Queue::Small } else { Queue::Main }
-    }
-}
 
 /// Objects that one search for a victim examines before it releases the lock.
 const STEPS: usize = 16;
@@ -76,14 +65,6 @@ impl Slot for Place {
     }
 }
 
-/// The ends, the length and the weight of a queue.
-struct Line {
-    head: u32,
-    tail: u32,
-    len: usize,
-    bytes: usize,
-}
-
 /// The outcome of a search for a victim.
 pub(crate) enum Victim {
     Evicted(Arc<Object>),
@@ -105,7 +86,10 @@ pub(crate) enum Found {
 pub(crate) struct Shard {
     table: HashTable<u32>,
     places: Slab<Place>,
-    lines: [Line; 2],
+    /// Of each [`Queue`].
+    lines: [Line; 3],
+    /// Bytes of the objects in the small queue, arrivals included, and in the main queue.
+    bytes: [usize; 2],
     /// Keys that left the small queue without a hit, or expired after hits.
     ghost: Ghost,
     /// Keys that left the main queue a short time ago.
@@ -126,11 +110,11 @@ pub(crate) struct Shard {
 impl Shard {
     /// A shard whose marks take at most `marks` bytes.
     pub(crate) fn new(marks: usize) -> Shard {
-        let line = || Line { head: NONE, tail: NONE, len: 0, bytes: 0 };
         Shard {
             table: HashTable::new(),
             places: Slab::new(),
-            lines: [line(), line()],
+            lines: [Line::EMPTY; 3],
+            bytes: [0; 2],
             ghost: Ghost::new(),
             main_ghost: Ghost::new(),
             tags: TagIndex::new(),
@@ -156,12 +140,13 @@ impl Shard {
 
     /// Bytes of the objects in a queue.
     pub(crate) fn queued(&self, queue: Queue) -> usize {
-        self.lines[queue as usize].bytes
+        self.bytes[queue.whole() as usize]
     }
 
-    /// Objects in a queue.
+    /// Objects in a queue, arrivals included.
     pub(crate) fn queue_len(&self, queue: Queue) -> usize {
-        self.lines[queue as usize].len
+        let arrivals = if queue == Queue::Small { self.lines[Queue::Arrivals as usize].len } else { 0 };
+        self.lines[queue as usize].len + arrivals
     }
 
     /// Bytes by which the index has grown since the last call.
@@ -232,17 +217,22 @@ impl Shard {
 
     /// Adds an object as the newest of its key. It enters the main queue if it inherited that, or its key has
     /// left the store recently, unless `expected` bytes are a large part of the store. Then it has to earn
-    /// its place, and the remembered requests for its key count.
+    /// its place, and the remembered requests for its key count. An object that has hits already is not an
+    /// arrival.
     pub(crate) fn insert(&mut self, object: Arc<Object>, tags: &[Tag], expected: usize, judge: Judge) {
         let key = object.key();
         let requests_before = self.recall(key, expected);
         object.requests_before.fetch_max(requests_before, Relaxed);
         let is_large = judge.is_large(expected);
         let returns = requests_before > 0 || Queue::of(&object) == Queue::Main;
-        let queue = if returns && !is_large { Queue::Main } else { Queue::Small };
         if is_large {
             credit(&object);
         }
+        let queue = match object.frequency.load(Relaxed) {
+            _ if returns && !is_large => Queue::Main,
+            0 => Queue::Arrivals,
+            _ => Queue::Small,
+        };
         let variant = self.head(key);
         let place = Place { object: Some(object), hash: key.hash(), prev: NONE, next: NONE, variant };
         let slot = self.places.insert(place);
@@ -258,6 +248,7 @@ impl Shard {
         }
         let first_tag = self.tags.insert(slot, tags);
         self.enqueue(slot, queue);
+        self.age_arrivals();
         if let Some(object) = self.object(slot) {
             object.tags.store(first_tag, Relaxed);
         }
@@ -282,7 +273,7 @@ impl Shard {
     }
 
     fn mean_weight(&self) -> usize {
-        self.lines.iter().map(|line| line.bytes).sum::<usize>() / self.places.len().max(1)
+        self.bytes.iter().sum::<usize>() / self.places.len().max(1)
     }
 
     /// Removes the object in a slot.
@@ -358,8 +349,8 @@ impl Shard {
     ) -> Option<Arc<Object>> {
         let before = self.object(slot)?.clone();
         after.succeed(&before);
-        let line = &mut self.lines[Queue::of(&before) as usize];
-        line.bytes = line.bytes - before.weight() + after.weight();
+        let bytes = &mut self.bytes[Queue::of(&before).whole() as usize];
+        *bytes = *bytes - before.weight() + after.weight();
         let mut node = before.tags.swap(NONE, Relaxed);
         match tags {
             None => after.inherit_purge(&before),
@@ -383,7 +374,7 @@ impl Shard {
         if misplaced {
             credit(object);
         }
-        self.lines[queue as usize].bytes += bytes;
+        self.bytes[queue.whole() as usize] += bytes;
         if misplaced {
             self.dequeue(slot);
             self.enqueue(slot, Queue::Small);
@@ -408,6 +399,7 @@ impl Shard {
         if let Some(object) = self.reclaim() {
             return Victim::Evicted(object);
         }
+        self.age_arrivals();
         let mut passed = Victim::None;
         let mean = self.mean_weight();
         for _ in 0..STEPS {
@@ -417,11 +409,10 @@ impl Shard {
             };
             let (earned, held) = (judge.earned(object, mean), judge.is_held(object));
             if earned {
-                match queue {
-                    Queue::Small => object.frequency.store(0, Relaxed),
-                    Queue::Main => {
-                        object.frequency.fetch_sub(judge.cost(object, mean), Relaxed);
-                    }
+                if queue == Queue::Main {
+                    object.frequency.fetch_sub(judge.cost(object, mean), Relaxed);
+                } else {
+                    object.frequency.store(0, Relaxed);
                 }
                 passed = Victim::Passed;
             }
@@ -432,13 +423,26 @@ impl Shard {
             }
             let hash = object.key().hash();
             let requests = object.frequency.load(Relaxed) / HIT;
-            match queue {
-                Queue::Small => self.ghost.insert(hash, requests, self.places.len()),
-                Queue::Main => self.main_ghost.insert(hash, 0, self.places.len() / JUST_LEFT),
+            if queue == Queue::Main {
+                self.main_ghost.insert(hash, 0, self.places.len() / JUST_LEFT);
+            } else {
+                self.ghost.insert(hash, requests, self.places.len());
             }
             return self.remove(slot, Removal::Evicted).map_or(Victim::None, Victim::Evicted);
         }
         passed
+    }
+
+    /// Lets the oldest arrivals go on to the rest of the small queue, until few enough are left.
+    fn age_arrivals(&mut self) {
+        while self.lines[Queue::Arrivals as usize].len > self.queue_len(Queue::Small) / ARRIVALS {
+            let slot = self.lines[Queue::Arrivals as usize].head;
+            self.dequeue(slot);
+            if let Some(object) = self.object(slot) {
+                object.frequency.store(object.frequency.load(Relaxed) / (FREQUENT / HIT), Relaxed);
+            }
+            self.enqueue(slot, Queue::Small);
+        }
     }
 
     /// Rebuilds the index as small as possible.
@@ -452,15 +456,16 @@ impl Shard {
         (self.ghost, self.main_ghost) = (Ghost::new(), Ghost::new());
         self.marks.clear();
         let mut objects = Vec::with_capacity(self.places.len());
-        for queue in [Queue::Small, Queue::Main] {
+        for queue in [Queue::Small, Queue::Arrivals, Queue::Main] {
             let mut at = self.lines[queue as usize].head;
             while at != NONE {
                 let place = self.places.get_mut(at);
                 at = place.next;
                 objects.extend(place.object.take());
             }
-            self.lines[queue as usize] = Line { head: NONE, tail: NONE, len: 0, bytes: 0 };
+            self.lines[queue as usize] = Line::EMPTY;
         }
+        self.bytes = [0; 2];
         self.table = HashTable::new();
         self.places = Slab::new();
         let before = std::mem::replace(&mut self.tags, TagIndex::new());
@@ -516,7 +521,7 @@ impl Shard {
         (place.prev, place.next) = (last, NONE);
         if let Some(object) = &place.object {
             object.queue.store(queue as u8, Relaxed);
-            line.bytes += object.weight();
+            self.bytes[queue.whole() as usize] += object.weight();
             line.len += 1;
         }
         if last != NONE {
@@ -536,7 +541,7 @@ impl Shard {
             self.places.get_mut(next).prev = prev;
         }
         let line = &mut self.lines[queue as usize];
-        line.bytes -= weight;
+        self.bytes[queue.whole() as usize] -= weight;
         line.len -= 1;
         if prev == NONE {
             line.head = next;

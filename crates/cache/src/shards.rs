@@ -7,7 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::Key;
 use crate::budget::Budget;
-use crate::shard::{Queue, Shard};
+use crate::queue::Queue;
+use crate::shard::Shard;
 use crate::stats::Counters;
 
 /// The small queue of S3-FIFO, for objects without proven worth, gets a tenth at first.

@@ -267,7 +267,7 @@ fn recount<'a>(
         index += shard.index_bytes();
         let objects: Vec<Arc<Object>> =
             (0..shard.end()).filter_map(|slot| shard.object(slot).cloned()).collect();
-        let queued = shard.queued(crate::shard::Queue::Small) + shard.queued(crate::shard::Queue::Main);
+        let queued = shard.queued(crate::queue::Queue::Small) + shard.queued(crate::queue::Queue::Main);
         assert_eq!(queued, objects.iter().map(|object| object.weight()).sum::<usize>(), "weights in queues");
         assert_eq!(shard.len(), objects.iter().filter(|object| !object.is_condemned()).count());
         stored.extend(objects);
