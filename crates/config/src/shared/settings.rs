@@ -31,9 +31,9 @@ settings! {
         /// A name that separates sites on the same servers: nodes with different namespaces share nothing.
         namespace: Namespace = Namespace(Box::default());
         /// A file of at least 32 random bytes, the same on all nodes. Entries are sealed with it, so that
-        /// other users of the servers cannot forge them. To change the secret, list two files, the new one
-        /// first: it seals, and entries sealed with either are accepted. Without it, only servers on loopback
-        /// addresses and Unix sockets are accepted.
+        /// other users of the servers cannot forge them. Two files are for changing the secret: the first one
+        /// seals, and entries sealed with either are accepted (docs/manual/shared.md has the steps). Without
+        /// it, only servers on loopback addresses and Unix sockets are accepted.
         secret_file: Vec<At<AbsolutePath>> = Vec::new(), unset "entries are not sealed" "\"/etc/sandarac/secret\"";
         /// Whether servers that other machines can reach are accepted without a `secret_file`. Whoever
         /// reaches such a server can then change what all clients get.
