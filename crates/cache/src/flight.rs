@@ -280,9 +280,13 @@ impl Drop for Waiter {
 }
 
 /// Whether a response that has just arrived answers a request that waited for it. It meets the request's
-/// directives for stored responses (no-cache, max-age), because it is newer than the request.
+/// directives for stored responses (no-cache, max-age), because it is newer than the request, unless it was found
+/// in the shared tier.
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
-    let asked = RequestDirectives { no_cache: false, max_age: None, ..*query.directives };
+    let asked = match object.copy() {
+        Some(copy) if copy.is_found() => *query.directives,
+        _ => RequestDirectives { no_cache: false, max_age: None, ..*query.directives },
+    };
     object.vary().matches(query.fields)
         && object.answers(query.part)
         && !matches!(object.lifetimes().reuse(&asked, now), Reuse::Revalidate | Reuse::Gone)

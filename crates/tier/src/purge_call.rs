@@ -6,8 +6,9 @@ use sandarac_wire::entry::{Content, EntryKey, Item, RecordId, Sealer, Token};
 use crate::command::{Command, Condition};
 use crate::server::Server;
 
-/// Seconds that a tombstone stays. Checks and lookups find it sooner than the record in the log.
-const TOMBSTONE_TTL: u32 = 60;
+/// Seconds that a tombstone stays, unless a fill replaces it: longer than most copies that were not asked for
+/// in the meantime live.
+const TOMBSTONE_TTL: u32 = 24 * 60 * 60;
 
 /// Puts a tombstone in the place of an entry that was purged, to be sent behind the record. It only makes the
 /// purge quicker: the record is what makes entries and copies invalid.

@@ -17,6 +17,10 @@ use crate::server::Server;
 pub struct SharedCopy {
     /// The time until which the object is served without a question, in milliseconds.
     trusted_until: AtomicU64,
+    /// The token of the index that the entry belongs to; zero if it is no variant.
+    index: AtomicU64,
+    /// Whether the object came from the tier.
+    is_found: bool,
     state: Mutex<State>,
 }
 
@@ -28,10 +32,32 @@ struct State {
 }
 
 impl SharedCopy {
-    /// Shares a copy. The first request for it asks.
-    pub fn new(copy: LocalCopy) -> SharedCopy {
+    /// Shares the copy of a response that was fetched. The first request for it asks. `index` is the token of the
+    /// index, for a variant.
+    pub fn fetched(copy: LocalCopy, index: Option<Token>) -> SharedCopy {
+        SharedCopy { is_found: false, ..SharedCopy::found(copy, index) }
+    }
+
+    /// The same for an entry that was found.
+    pub fn found(copy: LocalCopy, index: Option<Token>) -> SharedCopy {
+        let index = AtomicU64::new(index.map_or(0, |token| token.0));
         let state = State { copy, waiters: Vec::new() };
-        SharedCopy { trusted_until: AtomicU64::new(0), state: Mutex::new(state) }
+        SharedCopy { trusted_until: AtomicU64::new(0), index, is_found: true, state: Mutex::new(state) }
+    }
+
+    /// Whether the object came from the tier, and not from the origin.
+    pub fn is_found(&self) -> bool {
+        self.is_found
+    }
+
+    /// The token of the index that the entry belongs to, if it is a variant.
+    pub fn index(&self) -> Option<Token> {
+        Some(self.index.load(Relaxed)).filter(|token| *token != 0).map(Token)
+    }
+
+    /// Notes the index that the entry belongs to.
+    pub fn belongs_to(&self, index: Option<Token>) {
+        self.index.store(index.map_or(0, |token| token.0), Relaxed);
     }
 
     /// Whether the object may be served without a question.

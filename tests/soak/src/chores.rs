@@ -41,6 +41,9 @@ impl Chores {
     ) -> Vec<JoinHandle<()>> {
         let mut works: Vec<fn(&mut Chores)> =
             vec![Chores::purge_again_and_again, Chores::change_versions, Chores::reload, Chores::kill];
+        if !proxy.tier().is_empty() {
+            works.push(Chores::disturb_tier);
+        }
         if seconds >= SHORT {
             works.push(Chores::restart_and_starve);
         }
@@ -112,6 +115,27 @@ impl Chores {
         }
     }
 
+    /// Freezes or kills a server of the shared tier, or both, and brings them back. No client may notice.
+    fn disturb_tier(&mut self) {
+        let proxy = Arc::clone(&self.proxy);
+        while self.rest(500, 3000) {
+            let mut tier = proxy.tier();
+            let both = self.random.percent(15);
+            let one = self.random.below(tier.len() as u64) as usize;
+            let is_freeze = self.random.percent(60);
+            let is_victim = |at: usize| both || at == one;
+            for (_, server) in tier.iter_mut().enumerate().filter(|(at, _)| is_victim(*at)) {
+                if is_freeze { server.freeze() } else { server.kill() }
+            }
+            self.rest(20, 1500);
+            for (_, server) in tier.iter_mut().enumerate().filter(|(at, _)| is_victim(*at)) {
+                if is_freeze { server.thaw() } else { server.restart() }
+            }
+            // A process that ends now would take purges with it that no server knows of.
+            self.rest(2500, 3000);
+        }
+    }
+
     /// Ends the process and starts it again, and takes its descriptors away for a while, in turns. The last process gets a third of
     /// the load, so that the checks at the end say something.
     fn restart_and_starve(&mut self) {
@@ -121,6 +145,8 @@ impl Chores {
             if !self.rest(6000, 9000) || self.stage.verdict.elapsed() > self.load * 2 / 3 {
                 return;
             }
+            let proxy = Arc::clone(&self.proxy);
+            let _no_fault = proxy.tier();
             stage.disturbances.during(Disturbance::Restart, || {
                 self.proxy.stop(&stage.verdict);
                 self.proxy.start();

@@ -52,6 +52,9 @@ struct Arguments {
     /// The seed of the plan; chosen by the clock unless given.
     #[arg(long)]
     seed: Option<u64>,
+    /// Whether a shared tier of two memcached servers is behind the cache.
+    #[arg(long)]
+    shared: bool,
     /// A file for the access log of Sandarac.
     #[arg(long)]
     access_log: Option<String>,

@@ -1,9 +1,9 @@
 //! The Sandarac under load: its configuration, its restarts, and what it may take of the machine.
 
-use std::sync::{Mutex, RwLock, RwLockReadGuard};
+use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-use sandarac_test_support::{Address, Port, Sandarac, Setup, Signal, TempDir};
+use sandarac_test_support::{Address, Memcached, Port, Sandarac, Setup, Signal, TempDir};
 
 use crate::origin::Backend;
 use crate::pool::Pool;
@@ -41,6 +41,10 @@ pub(crate) struct Proxy {
     ports: [Port; 2],
     dir: TempDir,
     backends: String,
+    /// The servers of the shared tier; none without one.
+    tier: Mutex<Vec<Memcached>>,
+    /// The setting that names them.
+    tier_setting: String,
     running: RwLock<Option<Sandarac>>,
     now: Mutex<Life>,
 }
@@ -59,6 +63,8 @@ impl Proxy {
         // The process runs in a directory of its own.
         let absolute =
             |path: &str| std::path::absolute(path).map_or(path.into(), |path| path.display().to_string());
+        let tier: Vec<Memcached> =
+            (0..if arguments.shared { 2 } else { 0 }).map(|_| Memcached::start(&[])).collect();
         Proxy {
             binary: absolute(&arguments.bin),
             profile: arguments.profile,
@@ -67,6 +73,8 @@ impl Proxy {
             ports: [Port::new(), Port::new()],
             dir: TempDir::new(),
             backends: String::new(),
+            tier_setting: tier_setting(&tier),
+            tier: Mutex::new(tier),
             running: RwLock::new(None),
             now: Mutex::default(),
         }
@@ -100,16 +108,22 @@ impl Proxy {
     fn config(&self, limit_mib: u64, extra: &str) -> String {
         let Entrances { plain, proxied, unix } = self.entrances();
         let profile = self.profile.name();
+        let tier = &self.tier_setting;
         format!(
             "threads = 2\n\n[[listen]]\naddress = \"{plain}\"\n\n[[listen]]\naddress = \"{proxied}\"\n\
              proxy_protocol = true\n\n[[listen]]\naddress = \"{unix}\"\n\n{}\
-             [cache]\nmemory = \"{limit_mib}MiB\"\nprofile = \"{profile}\"\n{extra}\n\n\
+             [cache]\nmemory = \"{limit_mib}MiB\"\nprofile = \"{profile}\"\n{tier}{extra}\n\n\
              [timeouts]\ndrain = \"{}s\"\n\n[purge]\nallow = [\"127.0.0.1\"]\n\n\
              [log]\naccess = \"{}\"\nformat = \"json\"\n",
             self.backends,
             DRAIN.as_secs(),
             self.access_log
         )
+    }
+
+    /// The servers of the shared tier. The process is not restarted while this is held.
+    pub(crate) fn tier(&self) -> MutexGuard<'_, Vec<Memcached>> {
+        self.tier.lock().expect("no thread panics here")
     }
 
     /// Starts the process.
@@ -173,6 +187,17 @@ impl Proxy {
         let now = self.now.lock().expect("no thread panics here");
         (now.threads, now.descriptors)
     }
+}
+
+/// The setting of a shared tier.
+fn tier_setting(tier: &[Memcached]) -> String {
+    let servers: Vec<String> =
+        tier.iter().map(|server| format!("\"unix:{}\"", server.socket().display())).collect();
+    if servers.is_empty() {
+        return String::new();
+    }
+    // Copies in memory are checked often.
+    format!("shared = {{ servers = [{}], local_ttl = \"300ms\" }}\n", servers.join(", "))
 }
 
 /// The threads of a process, each with its name and what it waits for in the kernel.

@@ -85,6 +85,12 @@ pub(crate) async fn lookup(
                 let patience = stands_in_after.map_or(first_byte, |after| after.min(first_byte));
                 match wait(waiter, &asked, down, patience).await? {
                     Some(Waited::Object(object)) => {
+                        if object.copy().is_some_and(|copy| copy.is_found()) {
+                            // Nobody asked the origin.
+                            exchange.handling.collapsed = false;
+                            exchange.handling.forward = None;
+                            exchange.handling.detail = Some(Detail::SharedTier);
+                        }
                         if let Some(sent) = hit(exchange, down, &object, Outcome::Hit).await {
                             return sent;
                         }

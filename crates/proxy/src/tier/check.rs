@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use sandarac_cache::{Object, Removal};
 use sandarac_message::Timestamp;
+use sandarac_message::vary::VaryKey;
 use sandarac_net::{wall, within};
 use sandarac_policy::Route;
-use sandarac_tier::{Check, CheckResult, CheckStep, Hit, SharedCopy};
+use sandarac_tier::{Check, CheckResult, CheckStep, Command, Condition, Hit, Outcome, Reply, SharedCopy};
 
 use super::entry::{Stored, item, ttl, with_subject};
+use super::fill::index_item;
 use super::{Place, TierCount, chunks, now};
 use crate::core::Core;
 use crate::exchange::state::Exchange;
@@ -60,11 +62,15 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
     sandarac_net::spawn(async move {
         let Some(copy) = object.copy() else { return };
         let _end = EndOfCheck(copy);
-        let key = place.variant(object.vary()).key;
+        let key = place.variant(copy.index(), object.vary()).key;
         let server = &place.server;
         let mut check = server.ask(|server, _| Check::new(key, now(), server));
         server.count(TierCount::Checks);
+        let index = index_of(&core, &place, copy).await;
         let result = loop {
+            if index == IndexState::Other {
+                break CheckResult::Replaced;
+            }
             let step = with_subject(&object, &rule, |subject| {
                 server.with(&core.shared, |server| copy.with(|copy| check.next(now(), copy, server, subject)))
             });
@@ -97,6 +103,11 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
             let replies = core.tier_links.send(&place.tier, server, commands).await;
             server.with(&core.shared, |server| check.reply(now(), replies, server));
         };
+        let is_restored = result != CheckResult::Agreed
+            || index != IndexState::Lost
+            || !place.may_write()
+            || restore_index(&core, &place, copy, object.vary()).await;
+        let result = if is_restored { result } else { CheckResult::Replaced };
         let store = &core.shared.store;
         match result {
             CheckResult::Agreed | CheckResult::Unanswered => {}
@@ -110,6 +121,39 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
         }
         drop(site);
     });
+}
+
+/// The index that a variant belongs to, as the server has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IndexState {
+    /// It is there; or the copy is no variant, or the server does not answer.
+    Stands,
+    /// Another item is in its place: its variants were replaced or purged.
+    Other,
+    /// The server has lost it.
+    Lost,
+}
+
+async fn index_of(core: &Core, place: &Place, copy: &SharedCopy) -> IndexState {
+    let Some(index) = copy.index() else { return IndexState::Stands };
+    let get = Command::Get { key: place.entry().key, value: false };
+    match &core.tier_links.send(&place.tier, &place.server, vec![get]).await[..] {
+        [Reply::Item(item)] if item.flags != index.flags() => IndexState::Other,
+        [Reply::Absent] => IndexState::Lost,
+        _ => IndexState::Stands,
+    }
+}
+
+/// Writes a lost index back, whose variant stands under the end of the log. Returns whether it is there now.
+async fn restore_index(core: &Core, place: &Place, copy: &SharedCopy, vary: &VaryKey) -> bool {
+    let (server, key) = (&place.server, place.entry().key);
+    let (position, sealer) = server.ask(|server, _| (server.position(), server.sealer().clone()));
+    let (Some(token), Some(position)) = (copy.index(), position) else { return false };
+    let index = index_item(place, token, position, vary, &sealer);
+    let Some(Outcome::Fill { token, ttl, value }) = index else { return false };
+    let (condition, flags) = (Condition::Absent, token.flags());
+    let add = Command::Set { key, condition, ttl: Some(ttl), flags, value };
+    matches!(core.tier_links.send(&place.tier, server, vec![add]).await[..], [Reply::Stored(_)])
 }
 
 /// Wakes the requests that wait for a check, however it ends.

@@ -14,7 +14,7 @@ use sandarac_message::vary::VaryKey;
 use sandarac_net::{Timer, wall};
 use sandarac_policy::KeyRule;
 use sandarac_tier::{Fetch, FetchReason, LocalCopy, LookupStep, Outcome, SharedCopy, Target, Verdict};
-use sandarac_wire::entry::{Content, MarkReason, Position, Token};
+use sandarac_wire::entry::{Content, MarkReason, Position, Sealer, Token};
 
 use super::entry::{self, Stored, Unshared};
 use super::lookup::Asking;
@@ -50,7 +50,10 @@ impl Fill {
     /// A fill for the fetch that a lookup has led to.
     pub(super) fn new(core: &Rc<Core>, asking: Asking, fetch: Fetch) -> Fill {
         let (token, began) = (Token(random()), now());
-        let copy = Arc::new(SharedCopy::new(LocalCopy::fetched(token, began, fetch.position)));
+        let copy = Arc::new(SharedCopy::fetched(
+            LocalCopy::fetched(token, began, fetch.position),
+            asking.index.as_ref().map(|index| index.token),
+        ));
         let told = Rc::new(Told::default());
         let task = Task { core: core.clone(), asking, fetch, token, told: told.clone(), copy: copy.clone() };
         sandarac_net::spawn(task.run());
@@ -160,7 +163,12 @@ impl Task {
             _ = self.end(Outcome::Nothing).await;
             return;
         }
-        let target = place.variant(object.vary());
+        // The index that was found, if the response varies on the same fields.
+        let found = self.asking.index.as_ref().filter(|index| index.names == object.vary().names());
+        let known = found.map(|index| index.token);
+        let index = known.or((!object.vary().is_empty()).then(|| Token(random())));
+        self.copy.belongs_to(index);
+        let target = place.variant(index, object.vary());
         let sealer = place.server.ask(|server, _| server.sealer().clone());
         let (links, of) = (&self.core.tier_links, (self.token, position, ttl));
         let stored = entry::item(links, &place, object, rule, &target.key, of).await;
@@ -173,20 +181,28 @@ impl Task {
             return;
         }
         let item = Outcome::Fill { token: self.token, ttl, value };
-        let filled = if self.asking.target.key == target.key {
-            self.end(item).await
-        } else if object.vary().is_empty() || self.asking.target.key != place.entry().key {
-            // The response varies on other fields than those before it.
-            _ = self.end(Outcome::Nothing).await;
-            if !object.vary().is_empty() {
-                let index = index(&place, position, object.vary(), &sealer);
-                _ = put(&self.core, &place, place.entry(), index).await;
+        let new_index = index.filter(|_| known.is_none());
+        let new_index = new_index.map(|token| index_item(&place, token, position, object.vary(), &sealer));
+        let entry = place.entry();
+        let filled = match new_index {
+            None if self.asking.target.key == target.key => self.end(item).await,
+            None => {
+                _ = self.end(Outcome::Nothing).await;
+                put(&self.core, &place, target, Some(item)).await
             }
-            put(&self.core, &place, target, Some(item)).await
-        } else {
-            let index = index(&place, position, object.vary(), &sealer);
-            _ = self.end(index.unwrap_or(Outcome::Nothing)).await;
-            put(&self.core, &place, target, Some(item)).await
+            Some(index) => {
+                let stored = if self.asking.target.key == entry.key {
+                    self.end(index.unwrap_or(Outcome::Nothing)).await
+                } else {
+                    _ = self.end(Outcome::Nothing).await;
+                    put(&self.core, &place, entry, index).await
+                };
+                // Without its index, nobody would find it.
+                match stored {
+                    Some(_) => put(&self.core, &place, target, Some(item)).await,
+                    None => None,
+                }
+            }
         };
         if let Some(filled) = filled {
             self.copy.with(|copy| copy.agreed = copy.agreed.max(filled));
@@ -231,13 +247,13 @@ async fn finish(asking: &mut Asking, core: &Core) -> Option<sandarac_message::Ti
 }
 
 /// The index of an entry whose response varies on the fields in `vary`.
-fn index(
+pub(super) fn index_item(
     place: &Place,
+    token: Token,
     position: Position,
     vary: &VaryKey,
-    sealer: &sandarac_wire::entry::Sealer,
+    sealer: &Sealer,
 ) -> Option<Outcome> {
-    let token = Token(random());
     let content = Content::Index { position, vary: vary.names() };
     let value: Vec<Bytes> = entry::small_item(content, &place.entry().key, token, sealer)?;
     Some(Outcome::Fill { token, ttl: INDEX_TTL, value })
@@ -251,7 +267,7 @@ async fn put(
     item: Option<Outcome>,
 ) -> Option<sandarac_message::Timestamp> {
     let item = item?;
-    let mut asking = Asking::new(core, place.clone(), target);
+    let mut asking = Asking::new(core, place.clone(), target, None);
     loop {
         match asking.step(core).await {
             LookupStep::Fetch(_) => break,

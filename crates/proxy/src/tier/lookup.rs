@@ -9,7 +9,7 @@ use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, RequestHead};
 use sandarac_net::wall;
 use sandarac_tier::{FetchReason, Found, LocalCopy, Lookup, LookupStep, Reply, SharedCopy, Target};
-use sandarac_wire::entry::Content;
+use sandarac_wire::entry::{Content, Token};
 
 use super::entry::{TierObject, ban_holds};
 use super::fill::Fill;
@@ -75,15 +75,24 @@ pub(super) struct Asking {
     pub(super) place: Place,
     pub(super) target: Target,
     pub(super) lookup: Lookup,
+    /// The index, if the target is a variant.
+    pub(super) index: Option<Index>,
     /// The purges and bans there had been when the last packet was sent.
     begun: Begun,
 }
 
+/// An index that was found.
+#[derive(Clone)]
+pub(super) struct Index {
+    pub(super) token: Token,
+    pub(super) names: VarySpec,
+}
+
 impl Asking {
-    pub(super) fn new(core: &Core, place: Place, target: Target) -> Asking {
+    pub(super) fn new(core: &Core, place: Place, target: Target, index: Option<Index>) -> Asking {
         let node = place.tier.node;
         let lookup = place.server.ask(|server, _| Lookup::new(target.clone(), node, now(), server, random()));
-        Asking { place, target, lookup, begun: core.shared.store.begun() }
+        Asking { place, target, lookup, index, begun: core.shared.store.begun() }
     }
 
     /// The next step that is not an exchange of packets.
@@ -132,8 +141,7 @@ pub(crate) async fn ask(
     accepts: impl Fn(&FoundObject) -> bool,
 ) -> (Asked, Begun) {
     let target = place.entry();
-    let mut asking = Asking::new(core, place, target);
-    let mut vary = VarySpec::None;
+    let mut asking = Asking::new(core, place, target, None);
     let mut stale = None;
     loop {
         match asking.step(core).await {
@@ -143,14 +151,14 @@ pub(crate) async fn ask(
             }
             LookupStep::Found(found) => match &found.item.content {
                 // Variants have no index of their own.
-                Content::Index { vary: names, .. } if vary == VarySpec::None => {
-                    vary = names.clone();
-                    let (place, key) = (asking.place.clone(), names.key(request));
+                Content::Index { vary: names, .. } if asking.index.is_none() => {
+                    let index = Index { token: found.item.token, names: names.clone() };
+                    let place = asking.place.clone();
                     asking.accept(core);
-                    let target = place.variant(&key);
-                    asking = Asking::new(core, place, target);
+                    let target = place.variant(Some(index.token), &index.names.key(request));
+                    asking = Asking::new(core, place, target, Some(index));
                 }
-                _ => match usable(core, &asking, &found, &vary, request, max_body).await {
+                _ => match usable(core, &asking, &found, request, max_body).await {
                     Some(object) if accepts(&object) => {
                         asking.place.server.count(TierCount::Hits);
                         let begun = asking.begun;
@@ -184,7 +192,6 @@ async fn usable(
     core: &Core,
     asking: &Asking,
     found: &Found,
-    vary: &VarySpec,
     request: Fields<'_>,
     max_body: u64,
 ) -> Option<FoundObject> {
@@ -192,6 +199,7 @@ async fn usable(
     else {
         return None;
     };
+    let vary = asking.index.as_ref().map_or(VarySpec::None, |index| index.names.clone());
     if attributes.vary != vary.key(request) {
         return None;
     }
@@ -202,8 +210,11 @@ async fn usable(
         }
         _ => found.body.clone(),
     };
-    let object = TierObject::of(found, attributes, body, vary.clone(), max_body)?;
+    let object = TierObject::of(found, attributes, body, vary, max_body)?;
     let token = found.item.token;
     let copy = asking.place.server.ask(|server, _| LocalCopy::found(token, found.read, server));
-    Some(FoundObject { object, copy: Arc::new(SharedCopy::new(copy)) })
+    Some(FoundObject {
+        object,
+        copy: Arc::new(SharedCopy::found(copy, asking.index.as_ref().map(|index| index.token))),
+    })
 }

@@ -7,7 +7,7 @@ use sandarac_cache::{Key, Object};
 use sandarac_message::vary::VaryKey;
 use sandarac_policy::{Route, SharedUse};
 use sandarac_tier::Target;
-use sandarac_wire::entry::{EntryKey, LocalKey};
+use sandarac_wire::entry::{EntryKey, LocalKey, Token};
 
 use super::{SharedTier, TierServer};
 use crate::site::Site;
@@ -61,12 +61,12 @@ impl Place {
         self.target(self.tier.keys.entry(&self.local))
     }
 
-    /// The place of one variant; that of the entry if the response varies on nothing.
-    pub(super) fn variant(&self, vary: &VaryKey) -> Target {
-        if vary.is_empty() {
-            return self.entry();
+    /// The place of one variant under the index with this token; that of the entry if it is none.
+    pub(super) fn variant(&self, index: Option<Token>, vary: &VaryKey) -> Target {
+        match index {
+            None => self.entry(),
+            Some(index) => self.target(self.tier.keys.variant(&self.local, index, vary)),
         }
-        self.target(self.tier.keys.variant(&self.local, vary))
     }
 
     fn target(&self, key: EntryKey) -> Target {

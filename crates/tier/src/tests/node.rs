@@ -290,7 +290,8 @@ impl Node {
                         continue;
                     }
                     lookup.accept();
-                    let copy = SharedCopy::new(LocalCopy::found(found.item.token, found.read, server));
+                    let copy =
+                        SharedCopy::found(LocalCopy::found(found.item.token, found.read, server), None);
                     if !task.condemned {
                         self.ram.insert(task.page, Object { page, born, copy });
                     }
@@ -364,7 +365,7 @@ impl Node {
         });
         if is_storable && is_valid && !task.condemned {
             let copy = LocalCopy::fetched(task.token, Timestamp::from_millis(began), fetch.position);
-            let copy = SharedCopy::new(copy);
+            let copy = SharedCopy::fetched(copy, None);
             self.ram.insert(page.page, Object { page, born: began, copy });
         }
         for started in std::mem::take(&mut task.waiters) {

@@ -40,9 +40,10 @@ impl EntryKeys {
         self.make(&self.key, b"e1", &[&local.key, &local.rules])
     }
 
-    /// The same for one variant, if an index stands under [`EntryKeys::entry`].
-    pub fn variant(&self, local: &LocalKey, vary: &VaryKey) -> EntryKey {
-        self.make(&self.key, b"v1", &[&local.key, &local.rules, vary.as_bytes()])
+    /// The same for one variant, if an index with this token stands under [`EntryKeys::entry`]. Variants of its
+    /// successor have other keys.
+    pub fn variant(&self, local: &LocalKey, index: Token, vary: &VaryKey) -> EntryKey {
+        self.make(&self.key, b"v1", &[&local.key, &local.rules, &index.0.to_le_bytes(), vary.as_bytes()])
     }
 
     /// A chunk of the manifest that is stored under `manifest` with this token. Chunks of its successor have
@@ -94,8 +95,8 @@ mod tests {
         for (key, rules) in [([0; 16], [0; 16]), ([1; 16], [0; 16]), ([0; 16], [1; 16])] {
             let local = LocalKey { key, rules };
             all.extend([keys.entry(&local), keys.claim(&keys.entry(&local))]);
-            all.extend([b"a\n", b"b\n"].map(|text| keys.variant(&local, &vary(text))));
             for token in [Token(0), Token(1)] {
+                all.extend([b"a\n", b"b\n"].map(|text| keys.variant(&local, token, &vary(text))));
                 all.extend([0, 1].map(|number| keys.chunk(&keys.entry(&local), token, number)));
             }
         }

@@ -41,7 +41,7 @@ fn entry_key(sealer: &Sealer, content: &Content) -> EntryKey {
     let keys = keys(sealer);
     let entry = keys.entry(&LOCAL);
     match content {
-        Content::Representation(attributes) => keys.variant(&LOCAL, &attributes.vary),
+        Content::Representation(attributes) => keys.variant(&LOCAL, TOKEN, &attributes.vary),
         Content::Chunk { number } => keys.chunk(&entry, TOKEN, *number),
         _ => entry,
     }
@@ -91,7 +91,7 @@ fn the_document_has_the_server_keys() {
         let entry = keys.entry(&LOCAL);
         let all = [
             entry,
-            keys.variant(&LOCAL, &VaryKey::from_bytes(&b"accept-language:en\n"[..])),
+            keys.variant(&LOCAL, TOKEN, &VaryKey::from_bytes(&b"accept-language:en\n"[..])),
             keys.chunk(&entry, TOKEN, 3),
             keys.claim(&entry),
             keys.purge_log(),
