@@ -9,8 +9,7 @@
 use super::directory::{identity, loss, read_on_thread};
 use super::directory_watch::{DirectoryWatch, Settling};
 use super::event::EventReporter;
-use super::listing::{ListingBuilder, weight};
-use super::registry_entry::address as address_of;
+use super::listing::{ListingBuilder, address as address_of, weight};
 use super::{IgnoredReason, ListedBackend, Listing, Loss, LossReason, MAX_ENTRY_BYTES};
 use std::convert::Infallible;
 use std::fs::{File, Metadata, OpenOptions};

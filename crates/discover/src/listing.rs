@@ -80,3 +80,20 @@ pub(super) fn weight(text: &str) -> Result<u32, IgnoredReason> {
     let weight = text.parse().ok().filter(|weight| (1..=Backend::MAX_WEIGHT).contains(weight));
     weight.ok_or(IgnoredReason::BadWeight)
 }
+
+/// An address with its scheme, or `host:port`. The port is required here, because a single word is more
+/// likely a name for people.
+pub(super) fn address(text: &str) -> Result<Address, IgnoredReason> {
+    let has_port = || {
+        let port = text.rsplit_once(':').map_or("", |(_, port)| port);
+        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let read = if text.starts_with("http://") || text.starts_with("unix:") {
+        text.parse()
+    } else if has_port() {
+        format!("http://{text}").parse()
+    } else {
+        return Err(IgnoredReason::BadAddress);
+    };
+    read.map_err(|_| IgnoredReason::BadAddress)
+}

@@ -1,9 +1,8 @@
 //! An entry of a registry: a name, and data.
 
 use super::file::line;
-use super::listing::{ListingBuilder, weight};
+use super::listing::{ListingBuilder, address, weight};
 use super::{IgnoredReason, ListedBackend, MAX_ENTRY_BYTES};
-use sandarac_balance::Address;
 use serde_json::{Map, Value};
 
 /// Adds the entry `name` with its `data`. The address is the first of these that is present:
@@ -45,23 +44,6 @@ fn described(name: &str, object: &Map<String, Value>) -> Result<ListedBackend, I
         Some(_) => return Err(IgnoredReason::BadWeight),
     };
     Ok(ListedBackend { address, weight, priority: 0 })
-}
-
-/// An address with its scheme, or `host:port`. The port is required here, because a single word is more
-/// likely a name for people.
-pub(super) fn address(text: &str) -> Result<Address, IgnoredReason> {
-    let has_port = || {
-        let port = text.rsplit_once(':').map_or("", |(_, port)| port);
-        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let read = if text.starts_with("http://") || text.starts_with("unix:") {
-        text.parse()
-    } else if has_port() {
-        format!("http://{text}").parse()
-    } else {
-        return Err(IgnoredReason::BadAddress);
-    };
-    read.map_err(|_| IgnoredReason::BadAddress)
 }
 
 #[cfg(test)]

@@ -215,11 +215,25 @@ impl Shared {
         with_target(url, |host, path| purge_target(&self.store, &site.config.routes, host, path, purge))
     }
 
+    /// Notes purges that were applied to the store, so that the servers of the shared tier are told of them.
+    /// `None` if there is no tier, or nothing to tell.
+    pub(crate) fn owe(
+        &self,
+        purges: Vec<SharedPurge>,
+        effect: Effect,
+        patience: Duration,
+    ) -> Option<PurgeCalls> {
+        let tier = self.site.load().tier.clone().filter(|_| !purges.is_empty())?;
+        let calls = PurgeCalls::note(tier, purges, effect, patience);
+        self.upkeep_mailbox.tier_is_owed();
+        Some(calls)
+    }
+
     /// Tells the servers of the shared tier of purges that were applied to the store. Blocks the thread until
     /// all have them, at most for `patience`, and returns the names of those that were not reached. They are
     /// told before this node reads from them again.
     pub fn share_purges(&self, purges: Vec<SharedPurge>, effect: Effect, patience: Duration) -> Vec<String> {
-        let Some(calls) = PurgeCalls::note(self, purges, effect, patience) else { return Vec::new() };
+        let Some(calls) = self.owe(purges, effect, patience) else { return Vec::new() };
         loop {
             if let Some(missing) = calls.outcome() {
                 return missing;

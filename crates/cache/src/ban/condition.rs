@@ -2,7 +2,20 @@
 
 use regex::bytes::Regex;
 
-use super::expression::Attributes;
+use sandarac_message::Fields;
+
+/// The attributes of a response that expressions are about.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// The host it was requested from.
+    pub host: &'a [u8],
+    /// The path and query it was requested by.
+    pub path: &'a [u8],
+    /// Its status.
+    pub status: u16,
+    /// Its fields.
+    pub fields: Fields<'a>,
+}
 
 #[derive(Clone, Debug)]
 pub(super) enum Node {

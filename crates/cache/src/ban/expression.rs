@@ -1,22 +1,8 @@
 //! The expression of a ban: its grammar and its meaning.
 
-use super::condition::Node;
+use super::condition::{Attributes, Node};
 use super::parse::{self, ExpressionError};
 use crate::Object;
-use sandarac_message::Fields;
-
-/// The attributes of a response that expressions are about.
-#[derive(Clone, Copy, Debug)]
-pub struct Attributes<'a> {
-    /// The host it was requested from.
-    pub host: &'a [u8],
-    /// The path and query it was requested by.
-    pub path: &'a [u8],
-    /// Its status.
-    pub status: u16,
-    /// Its fields.
-    pub fields: Fields<'a>,
-}
 
 /// An expression over the host, path, status and response fields of an object:
 ///

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::RwLock;
 
-pub use expression::{Attributes, Expression};
+pub use condition::Attributes;
+pub use expression::Expression;
 pub use parse::ExpressionError;
 
 use crate::Object;

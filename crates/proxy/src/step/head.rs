@@ -3,7 +3,8 @@
 use super::fetch::OriginResponse;
 use super::received::Received;
 use super::relay::{edit, edit_passed, relay};
-use super::store::{add_date, tags_of};
+use super::store::add_date;
+use super::tags::tags_of;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::{Purpose, is_for_all};

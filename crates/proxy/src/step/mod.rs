@@ -20,4 +20,5 @@ pub(crate) mod response_edits;
 pub(crate) mod shared_fetch;
 mod stand_in;
 pub(crate) mod store;
+pub(crate) mod tags;
 mod unsafe_method;

@@ -7,9 +7,9 @@ use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::site::Site;
 use crate::step::fetch::OriginResponse;
-use crate::step::hash;
 use crate::step::received::Received;
 use crate::step::response_edits::EditsForTarget;
+use crate::step::tags::tags_of;
 use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
@@ -23,7 +23,7 @@ use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
     TooLarge, date, tags,
 };
-use sandarac_policy::{CacheRule, KeyRule, PoolId};
+use sandarac_policy::{CacheRule, PoolId};
 use sandarac_tier::SharedCopy;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -408,14 +408,4 @@ pub(super) fn content_range(head: &ResponseHead<'_>) -> Option<ContentRange> {
     let mut lines = head.fields.all(Name::ContentRange);
     let only = lines.next().filter(|_| lines.next().is_none())?;
     ContentRange::parse(only)
-}
-
-/// The tags and groups by which a response to a target can be purged.
-pub(crate) fn tags_of(fields: Fields<'_>, host: &[u8], path_and_query: &[u8], rule: &KeyRule) -> Vec<Tag> {
-    let groups = tags::groups(fields, Name::CacheGroups);
-    tags::tags(fields)
-        .map(Tag::new)
-        .chain(groups.iter().map(|group| Tag::group(host, group.as_bytes())))
-        .chain(hash::target_tag(rule, host, path_and_query))
-        .collect()
 }

@@ -11,9 +11,10 @@ use sandarac_net::{wall, within};
 use sandarac_policy::Route;
 use sandarac_tier::{Check, CheckResult, CheckStep, Command, Condition, Hit, Outcome, Reply, SharedCopy};
 
+use super::clock::now;
 use super::entry::{Stored, item, ttl, with_subject};
 use super::fill::index_item;
-use super::{Place, TierCount, chunks, now};
+use super::{Place, TierCount, chunks};
 use crate::core::Core;
 use crate::exchange::state::Exchange;
 use crate::site::LocalSite;
@@ -72,7 +73,8 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
                 break CheckResult::Replaced;
             }
             let step = with_subject(&object, &rule, |subject| {
-                server.with(&core.shared, |server| copy.with(|copy| check.next(now(), copy, server, subject)))
+                server
+                    .with(&*core.shared, |server| copy.with(|copy| check.next(now(), copy, server, subject)))
             });
             let commands = match step {
                 CheckStep::Done(result) => break result,
@@ -101,7 +103,7 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
                 }
             };
             let replies = core.tier_links.send(&place.tier, server, commands).await;
-            server.with(&core.shared, |server| check.reply(now(), replies, server));
+            server.with(&*core.shared, |server| check.reply(now(), replies, server));
         };
         let is_restored = result != CheckResult::Agreed
             || index != IndexState::Lost

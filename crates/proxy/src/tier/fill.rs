@@ -16,9 +16,10 @@ use sandarac_policy::KeyRule;
 use sandarac_tier::{Fetch, FetchReason, LocalCopy, LookupStep, Outcome, SharedCopy, Target, Verdict};
 use sandarac_wire::entry::{Content, MarkReason, Position, Sealer, Token};
 
+use super::asking::Asking;
+use super::clock::{now, random};
 use super::entry::{self, Stored, Unshared};
-use super::lookup::Asking;
-use super::{Place, TierCount, chunks, now, random};
+use super::{Place, TierCount, chunks};
 use crate::core::Core;
 
 /// The longest time for which an index is kept.

@@ -17,7 +17,6 @@ use sandarac_tier::{Command, Condition, Reply, StoredItem};
 use sandarac_wire::entry::EntryKey;
 use sandarac_wire::memcached::{Delete, Get, Mode, Remaining, ServerKey, Set, Ttl};
 
-use super::server::value_bytes;
 use super::{SharedTier, TierCount, TierServer};
 
 /// Values of more bytes than this are written over the connection for values.
@@ -244,4 +243,14 @@ fn item(item: Item) -> Reply {
         left,
         value,
     })
+}
+
+/// The bytes of the values of commands.
+fn value_bytes(commands: &[Command]) -> u64 {
+    let bytes = |command: &Command| match command {
+        Command::Set { value, .. } => value.iter().map(|piece| piece.len() as u64).sum(),
+        Command::Append { value, .. } => value.len() as u64,
+        Command::Get { .. } | Command::Delete { .. } => 0,
+    };
+    commands.iter().map(bytes).sum()
 }

@@ -8,12 +8,14 @@ use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, RequestHead};
 use sandarac_net::wall;
-use sandarac_tier::{FetchReason, Found, LocalCopy, Lookup, LookupStep, Reply, SharedCopy, Target};
-use sandarac_wire::entry::{Content, Token};
+use sandarac_tier::{FetchReason, Found, LocalCopy, LookupStep, SharedCopy};
+use sandarac_wire::entry::Content;
 
-use super::entry::{TierObject, ban_holds};
+use super::asking::{Asking, Index};
+use super::clock::now;
+use super::entry::TierObject;
 use super::fill::Fill;
-use super::{Place, TierCount, chunks, now, random};
+use super::{Place, TierCount, chunks};
 use crate::core::Core;
 use crate::step::received::Received;
 
@@ -67,67 +69,6 @@ impl FoundObject {
     /// How the response may be used now.
     pub(crate) fn reuse(&self, directives: &RequestDirectives) -> Reuse {
         self.object.lifetimes.reuse(directives, wall())
-    }
-}
-
-/// A lookup under way, with the place it is about.
-pub(super) struct Asking {
-    pub(super) place: Place,
-    pub(super) target: Target,
-    pub(super) lookup: Lookup,
-    /// The index, if the target is a variant.
-    pub(super) index: Option<Index>,
-    /// The purges and bans there had been when the last packet was sent.
-    begun: Begun,
-}
-
-/// An index that was found.
-#[derive(Clone)]
-pub(super) struct Index {
-    pub(super) token: Token,
-    pub(super) names: VarySpec,
-}
-
-impl Asking {
-    pub(super) fn new(core: &Core, place: Place, target: Target, index: Option<Index>) -> Asking {
-        let node = place.tier.node;
-        let lookup = place.server.ask(|server, _| Lookup::new(target.clone(), node, now(), server, random()));
-        Asking { place, target, lookup, index, begun: core.shared.store.begun() }
-    }
-
-    /// The next step that is not an exchange of packets.
-    pub(super) async fn step(&mut self, core: &Core) -> LookupStep {
-        loop {
-            let Asking { place, lookup, .. } = self;
-            let step = place.server.with(&core.shared, |server| lookup.next(now(), server, &ban_holds));
-            let LookupStep::Send(commands) = step else { return step };
-            // What is purged from RAM while the reply is on its way may apply to what it brings.
-            self.begun = core.shared.store.begun();
-            let replies = core.tier_links.send(&place.tier, &place.server, commands).await;
-            self.reply(core, replies);
-        }
-    }
-
-    fn reply(&mut self, core: &Core, replies: Vec<Reply>) {
-        let Asking { place, lookup, .. } = self;
-        place.server.with(&core.shared, |server| lookup.reply(now(), replies, server));
-    }
-
-    /// Ends the lookup with what was found.
-    fn accept(mut self, core: &Core) {
-        self.lookup.accept();
-        let Asking { place, lookup, .. } = &mut self;
-        let step = place.server.with(&core.shared, |server| lookup.next(now(), server, &ban_holds));
-        // It may end a claim.
-        if let LookupStep::Send(commands) = step {
-            core.tier_links.send_and_forget(&place.tier, &place.server, commands);
-        }
-    }
-
-    /// Goes on as if nothing had been found.
-    pub(super) fn reject(&mut self) {
-        let Asking { place, lookup, .. } = self;
-        place.server.ask(|server, _| lookup.reject(now(), server));
     }
 }
 

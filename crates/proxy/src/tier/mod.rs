@@ -4,36 +4,42 @@
 //! ([`Links`]). Every machine asks its server under that server's lock, and is passed the replies under it.
 //! Purges that are read on the way are applied to RAM before the lock is left.
 
+mod asking;
 mod check;
 mod chunks;
+mod clock;
 mod entry;
 mod fill;
 mod links;
 mod lookup;
 mod place;
 mod purge;
+mod purge_calls;
 mod server;
+mod sync;
 
 pub(crate) use check::{is_trusted, may_serve};
+pub(crate) use clock::now;
 pub(crate) use fill::Fill;
 pub(crate) use links::Links;
 pub(crate) use lookup::{Asked, FoundObject, ask};
 pub(crate) use place::Place;
-pub(crate) use purge::{PurgeCalls, invalidate, of_target, share};
+pub(crate) use purge::{invalidate, share};
+pub(crate) use purge_calls::{PurgeCalls, of_target};
+pub(crate) use server::TierServer;
 pub use server::{TierCount, TierServerState};
-pub(crate) use server::{TierServer, sync};
+pub(crate) use sync::sync;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use sandarac_balance::Backoff;
 use sandarac_config::{Credentials, SharedConfig, SharedServer, SharedServers};
-use sandarac_message::Timestamp;
-use sandarac_net::Moment;
 use sandarac_tier::{Ejection, Placement, Settings};
 use sandarac_wire::entry::EntryKeys;
+
+use clock::random;
 
 /// The shared tier of a configuration.
 pub(crate) struct SharedTier {
@@ -128,14 +134,4 @@ impl SharedTier {
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
-}
-
-/// The time of the machines.
-pub(crate) fn now() -> Timestamp {
-    Moment::now().timestamp()
-}
-
-/// A random number that no other node and no attacker can tell.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }

@@ -1,79 +1,31 @@
-//! Purges: from RAM into the logs of all servers, and from the logs into RAM.
+//! Purges: from requests to the servers, and from their logs into RAM.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use sandarac_cache::{Expression, Purge as RamPurge, Tag};
+use sandarac_message::Fields;
 use sandarac_message::target::Scheme;
-use sandarac_message::{Fields, Timestamp};
 use sandarac_net::wall;
-use sandarac_policy::{Routes, SharedUse};
-use sandarac_tier::{PurgeCall, Reply, tombstone};
-use sandarac_wire::entry::{Effect, Purge, Record, RecordId, Token};
+use sandarac_policy::SharedUse;
+use sandarac_tier::{Reply, tombstone};
+use sandarac_wire::entry::{Effect, Purge, Record, Token};
 
-use super::{Place, SharedTier, now, random};
+use super::Place;
+use super::clock::random;
+use super::purge_calls::of_target;
+use super::server::Memory;
 use crate::core::Core;
 use crate::purge_target::{purge_target, route_of_get};
 use crate::shared::Shared;
 use crate::site::Site;
 use crate::step::hash;
 
-/// A purge that all servers are told of.
-pub(crate) struct PurgeCalls {
-    tier: Arc<SharedTier>,
-    calls: Vec<PurgeCall>,
-}
-
-impl PurgeCalls {
-    /// Notes purges that have been applied to RAM, so that every server is told of them. `None` if there is
-    /// no tier, or nothing to tell.
-    pub(crate) fn note(
-        shared: &Shared,
-        purges: impl IntoIterator<Item = Purge>,
-        effect: Effect,
-        patience: Duration,
-    ) -> Option<PurgeCalls> {
-        let tier = shared.site().tier.clone()?;
-        let made = Timestamp::from_secs(wall().as_secs());
-        let deadline = now().plus(patience);
-        let mut calls = Vec::new();
-        for purge in purges {
-            let (low, high) = (random().to_le_bytes(), random().to_le_bytes());
-            let id = RecordId(std::array::from_fn(|at| if at < 8 { low[at] } else { high[at - 8] }));
-            let record = Record { id, made, effect, purge };
-            tier.servers().list.iter().for_each(|server| server.owe(record.clone(), now()));
-            calls.push(PurgeCall::new(id, deadline));
-        }
-        shared.upkeep_mailbox.tier_is_owed();
-        Some(PurgeCalls { tier, calls }).filter(|calls| !calls.calls.is_empty())
-    }
-
-    /// The names of the servers that were not reached, once all have the purges or the time is up. They are
-    /// told before this node reads from them again.
-    pub(crate) fn outcome(&self) -> Option<Vec<String>> {
-        let servers = self.tier.servers();
-        let mut missing = Vec::new();
-        for call in &self.calls {
-            for server in &servers.list {
-                let is_missing =
-                    server.ask(|server, _| Some(!call.outcome(now(), [&*server])?.is_empty()))?;
-                if is_missing && !missing.iter().any(|name| name == server.name()) {
-                    missing.push(server.name().to_owned());
-                }
-            }
-        }
-        Some(missing)
-    }
-}
-
 /// Tells all servers of purges, and waits until they have them; for two deadlines at most. Returns the names
 /// of those that were not reached.
 pub(crate) async fn share(core: &Rc<Core>, purges: Vec<Purge>, effect: Effect) -> Vec<String> {
     let Some(tier) = core.shared.site().tier.clone() else { return Vec::new() };
-    let patience = tier.timeout() * 4;
-    let Some(calls) = PurgeCalls::note(&core.shared, purges, effect, patience) else { return Vec::new() };
+    let Some(calls) = core.shared.owe(purges, effect, tier.timeout() * 4) else { return Vec::new() };
     loop {
         if let Some(missing) = calls.outcome() {
             return missing;
@@ -107,7 +59,7 @@ pub(crate) async fn invalidate(core: &Rc<Core>, site: &Site, host: &[u8], target
         }
     }
     if !purges.is_empty() {
-        PurgeCalls::note(&core.shared, purges, Effect::Hard, Duration::ZERO);
+        core.shared.owe(purges, Effect::Hard, Duration::ZERO);
     }
 }
 
@@ -120,8 +72,14 @@ async fn entomb(core: &Core, place: &Place) -> bool {
     matches!(replies[..], [Reply::Stored(_)])
 }
 
+impl Memory for Shared {
+    fn apply(&self, record: &Record) {
+        apply(self, record);
+    }
+}
+
 /// Applies a purge of another node to RAM.
-pub(super) fn apply(shared: &Shared, record: &Record) {
+fn apply(shared: &Shared, record: &Record) {
     let (store, now) = (&shared.store, wall());
     let effect = match record.effect {
         Effect::Hard => RamPurge::Hard,
@@ -168,15 +126,4 @@ fn pattern(glob: &[u8], end: &str) -> String {
 fn escaped(text: &str) -> String {
     let special = |c: char| "\\.+*?()|[]{}^$#&-~".contains(c);
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
-}
-
-/// A purge of one target, as it is keyed here and as it was asked for.
-pub(crate) fn of_target(routes: &Routes, host: &[u8], asked: &[u8]) -> Vec<Purge> {
-    let of = |path: &[u8]| {
-        let (host, path) = (Bytes::copy_from_slice(host), Bytes::copy_from_slice(path));
-        Purge::Target { host, path }
-    };
-    let rule = route_of_get(routes, host, asked).and_then(|route| routes[route].cache_rule());
-    let keyed = rule.map(|rule| hash::target(&rule.key, asked)).filter(|keyed| keyed != asked);
-    std::iter::once(of(asked)).chain(keyed.as_deref().map(of)).collect()
 }

@@ -9,14 +9,17 @@ use sandarac_balance::Host;
 use sandarac_config::SharedServer;
 use sandarac_message::Timestamp;
 use sandarac_net::memcached::ServerAddress;
-use sandarac_tier::{Command, Ejection, Health, LogSync, Reply, Server, Settings, Use};
+use sandarac_tier::{Ejection, Health, Server, Settings, Use};
 use sandarac_wire::entry::{EntryKey, Record, Sealer};
 use std::net::SocketAddr;
 
-use super::links::Links;
-use super::purge::apply;
-use super::{SharedTier, now};
-use crate::shared::Shared;
+use super::clock::now;
+
+/// The memory that purges of other nodes are applied to.
+pub(super) trait Memory {
+    /// Applies a purge.
+    fn apply(&self, record: &Record);
+}
 
 /// A server of the tier.
 pub(crate) struct TierServer {
@@ -167,10 +170,10 @@ impl TierServer {
 
     /// Works with what is known of the server. Purges that were read are applied to RAM before the lock is
     /// left, so that nothing they apply to is served from this server afterwards.
-    pub(super) fn with<T>(&self, shared: &Shared, work: impl FnOnce(&mut Server) -> T) -> T {
+    pub(super) fn with<T>(&self, memory: &impl Memory, work: impl FnOnce(&mut Server) -> T) -> T {
         let server = &mut self.state.lock().server;
         let result = work(server);
-        server.take_unapplied().iter().for_each(|record| apply(shared, record));
+        server.take_unapplied().iter().for_each(|record| memory.apply(record));
         result
     }
 
@@ -233,35 +236,11 @@ impl TierServer {
     }
 
     /// Whether the upkeep has something to do: purges to deliver, a log to read, or a trial.
-    fn is_due(&self, now: Timestamp) -> bool {
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
         let state = &mut *self.state.lock();
         let server = &state.server;
         let half = server.settings().local_ttl / 2;
         let is_old = server.read_at().is_none_or(|read_at| now.since(read_at) >= half);
         (server.owes_any() || is_old) && state.health.may_use(now) != Use::Ejected
     }
-}
-
-/// Delivers what a server is owed and reads its log, if that is due. A server that is ejected is tried when
-/// its time has come.
-pub(crate) async fn sync(shared: &Shared, tier: &SharedTier, links: &Links, server: &Arc<TierServer>) {
-    if !server.is_due(now()) {
-        return;
-    }
-    let mut sync = LogSync::new(now().minus(tier.local_ttl() / 2));
-    while let Some(command) = server.with(shared, |server| sync.next(now(), server)) {
-        let replies = links.send_trial(tier, server, vec![command]).await;
-        let reply = replies.into_iter().next().unwrap_or(Reply::Unavailable("no-reply"));
-        server.with(shared, |server| sync.reply(now(), reply, server));
-    }
-}
-
-/// The bytes of the values of commands.
-pub(super) fn value_bytes(commands: &[Command]) -> u64 {
-    let bytes = |command: &Command| match command {
-        Command::Set { value, .. } => value.iter().map(|piece| piece.len() as u64).sum(),
-        Command::Append { value, .. } => value.len() as u64,
-        Command::Get { .. } | Command::Delete { .. } => 0,
-    };
-    commands.iter().map(bytes).sum()
 }
