@@ -21,6 +21,8 @@ pub(crate) struct LogView {
     /// The offset from which on this node knows all records, those included that were dropped since.
     pub(crate) floor: u64,
     pub(crate) index: PurgeIndex,
+    /// Whether something in it is sealed by the second secret.
+    pub(crate) is_sealed_old: bool,
     /// When the last read, or the last write that this node knows the outcome of, was sent.
     pub(crate) read_at: Timestamp,
     /// When its reply came.
@@ -39,6 +41,7 @@ impl LogView {
             end,
             floor: header.base,
             index: PurgeIndex::default(),
+            is_sealed_old: false,
             read_at: Timestamp::default(),
             received: Timestamp::default(),
         }
@@ -61,6 +64,7 @@ impl LogView {
         let header = log.header();
         self.token = header.token;
         self.end = log.end().offset;
+        self.is_sealed_old |= !log.is_sealed_anew();
         self.rebase(header.base);
     }
 

@@ -34,6 +34,9 @@ pub struct Server {
     unapplied: Vec<Record>,
     /// The fault of the log when it was last read.
     log_fault: Option<EntryError>,
+    /// Whether the log may be sealed anew. That happens once for each configuration, because nodes that are to
+    /// change their secrets would seal it by the old one again.
+    may_reseal: bool,
 }
 
 /// An operation that the log needs before it is known.
@@ -108,6 +111,7 @@ impl Server {
             deliveries: Deliveries::default(),
             unapplied: Vec::new(),
             log_fault: None,
+            may_reseal: true,
         }
     }
 
@@ -119,7 +123,11 @@ impl Server {
             self.deliveries.lost();
         }
         (self.settings, self.sealer, self.log_key) = (settings, sealer, log_key);
-        self.need = Need::ReadValue;
+        (self.need, self.may_reseal) = (Need::ReadValue, true);
+        if let Some(view) = &mut self.view {
+            // The whole log is read, to see by which secret it is sealed.
+            view.is_sealed_old = self.sealer.is_keyed();
+        }
     }
 
     /// The times and bounds.
@@ -184,8 +192,13 @@ impl Server {
             (Need::Creation, _) => Some(self.write_new(now, Condition::Absent)),
             (Need::Repair(cas), _) => Some(self.write_new(now, Condition::Cas(cas))),
             (Need::Nothing, Some(view)) if !is_old => {
-                if view.size > self.settings.log_bound as u64 {
-                    Some(self.compact(now))
+                if view.is_sealed_old && self.may_reseal {
+                    self.may_reseal = false;
+                    // As large as it was: only what does not fit is dropped.
+                    Some(self.rewrite(now, self.settings.log_bound))
+                } else if view.size > self.settings.log_bound as u64 {
+                    // Half of the bound, so that the next append does not cause the next replacement.
+                    Some(self.rewrite(now, self.settings.log_bound / 2))
                 } else if self.deliveries.owes_any() {
                     Some(self.append(now))
                 } else {
@@ -356,14 +369,13 @@ impl Server {
         self.write(now, condition, (id, 0), records, self.settings.log_bound)
     }
 
-    /// The known log without its oldest records.
-    fn compact(&mut self, now: Timestamp) -> (LogOperation, Command) {
-        let view = self.view.as_ref().expect("a log is compacted after it was read");
+    /// The known log, sealed anew, with the owed records and without the oldest ones if it is larger than `bound`.
+    fn rewrite(&mut self, now: Timestamp, bound: usize) -> (LogOperation, Command) {
+        let view = self.view.as_ref().expect("a log is rewritten after it was read");
         let (id, base, condition) = (view.id, view.base, Condition::Cas(view.cas));
         let records = view.index.records().map(|(_, record)| record).chain(self.deliveries.owed());
         let records = records.cloned().collect();
-        // Half of the bound, so that the next append does not cause the next replacement.
-        self.write(now, condition, (id, base), records, self.settings.log_bound / 2)
+        self.write(now, condition, (id, base), records, bound)
     }
 
     /// A log with these records. If they have more than `bound` bytes, those that were made `purge_memory`

@@ -341,6 +341,40 @@ fn a_log_of_nodes_with_a_secret_is_left_alone() {
     assert_eq!(bench.nodes[0].log_fault(), Some(EntryError::Sealed));
 }
 
+/// Two secrets rotate as the document says: old and new, new and old, new. The nodes take each step one after
+/// another, and purge in between.
+#[test]
+fn secrets_rotate_without_a_lost_purge_or_log() {
+    let secret = |byte| Secret::new(&[byte; 32]).unwrap();
+    let sealer = |first, second: Option<u8>| Sealer::keyed(secret(first), second.map(secret));
+    let log_key = content::keys().purge_log();
+    let mut bench = Bench::new(0);
+    let node = |seed| Server::new(Settings::default(), sealer(1, None), log_key, seed);
+    bench.nodes = vec![node(1), node(2)];
+    bench.sync(0);
+    let mut number = 0;
+    for (first, second) in [(1, Some(2)), (2, Some(1)), (2, None)] {
+        for node in [0, 1] {
+            bench.nodes[node].configure(Settings::default(), sealer(first, second), log_key);
+            for purging in [0, 1] {
+                number += 1;
+                let now = bench.time();
+                bench.nodes[purging].owe(page_purge(number, 0), now);
+                [0, 1].into_iter().for_each(|node| bench.sync(node));
+                [0, 1].into_iter().for_each(|node| bench.sync(node));
+                assert_eq!(bench.nodes[1 - purging].take_unapplied().len(), 1, "purge {number}");
+                assert_eq!(bench.nodes[purging].take_unapplied(), []);
+                assert_eq!(bench.nodes[0].position(), bench.nodes[1].position());
+            }
+        }
+    }
+    // A node that starts anew reads all of it.
+    bench.nodes.push(Server::new(Settings::default(), sealer(2, None), log_key, 3));
+    bench.sync(2);
+    assert_eq!(bench.nodes[2].log_fault(), None);
+    assert_eq!(bench.nodes[2].take_unapplied().len(), usize::from(number));
+}
+
 #[test]
 fn a_large_log_loses_its_oldest_records_and_refuses_what_they_covered() {
     let settings = Settings { log_bound: 400, ..Settings::default() };

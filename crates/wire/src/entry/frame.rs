@@ -60,6 +60,8 @@ pub(super) struct Frame {
     pub token: Token,
     pub fields: Bytes,
     pub body: Bytes,
+    /// Whether the seal is by the secret that seals now.
+    pub is_sealed_anew: bool,
     /// What follows the declared end; empty for every kind but the purge log.
     pub rest: Bytes,
 }
@@ -113,11 +115,12 @@ impl Sealer {
             return Err(EntryError::TrailingBytes);
         }
         let content = &[&bytes[FRAME..end]];
-        self.verify(key_id, seal, &Sealed { key, log: None, before, after, body: content })?;
+        let sealed = Sealed { key, log: None, before, after, body: content };
+        let is_sealed_anew = self.verify(key_id, seal, &sealed)?;
         let token = Token(u64::from_le_bytes(*token));
         let rest = bytes.split_off(end);
         let body = bytes.split_off(FRAME + fields);
-        Ok(Frame { kind, token, fields: bytes.split_off(FRAME), body, rest })
+        Ok(Frame { kind, token, fields: bytes.split_off(FRAME), body, is_sealed_anew, rest })
     }
 }
 

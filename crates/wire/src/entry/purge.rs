@@ -99,7 +99,7 @@ impl Record {
         key: &EntryKey,
         log: &LogId,
         records: &mut Bytes,
-    ) -> Result<Record, EntryError> {
+    ) -> Result<bool, EntryError> {
         let Some(len) = records.first_chunk() else { return Err(EntryError::Truncated) };
         let len = u32::from_le_bytes(*len) as usize;
         if len > MAX_RECORD {
@@ -110,8 +110,8 @@ impl Record {
         }
         let (before, after) = records[..4 + len].split_at(5);
         let (seal, after) = after.split_first_chunk().expect("as long as checked");
-        sealer.verify(before[4], seal, &sealed(key, log, before, after))?;
-        Record::take(records)
+        let is_sealed_anew = sealer.verify(before[4], seal, &sealed(key, log, before, after))?;
+        Record::take(records).map(|_| is_sealed_anew)
     }
 
     /// Takes the first record of `records`, which was verified before.

@@ -38,6 +38,7 @@ pub struct PurgeLog {
     records: Bytes,
     /// Bytes of all records that are in the log.
     len: u64,
+    is_sealed_anew: bool,
 }
 
 impl PurgeLog {
@@ -51,7 +52,8 @@ impl PurgeLog {
         bytes: impl Into<Bytes>,
         from: Option<&Position>,
     ) -> Result<PurgeLog, EntryError> {
-        let Frame { kind, token, fields, body, rest: mut records } = sealer.unframe(key, bytes.into())?;
+        let Frame { kind, token, fields, body, rest: mut records, mut is_sealed_anew } =
+            sealer.unframe(key, bytes.into())?;
         if kind != Kind::PurgeLog {
             return Err(EntryError::UnexpectedKind);
         }
@@ -63,16 +65,24 @@ impl PurgeLog {
         }
         let len = records.len() as u64;
         base.checked_add(len).ok_or(EntryError::TooLarge)?;
-        let mut log = PurgeLog { header: LogHeader { token, id, base }, records: records.clone(), len };
+        let mut log =
+            PurgeLog { header: LogHeader { token, id, base }, records: records.clone(), len, is_sealed_anew };
         if let Some(from) = from {
             log.check(from)?;
             records = records.slice((from.offset - base) as usize..);
             log.records = records.clone();
         }
         while !records.is_empty() {
-            Record::verify(sealer, key, &id, &mut records)?;
+            is_sealed_anew &= Record::verify(sealer, key, &id, &mut records)?;
         }
+        log.is_sealed_anew = is_sealed_anew;
         Ok(log)
+    }
+
+    /// Whether the header and the verified records are sealed by the secret that seals now, and not by the
+    /// second one.
+    pub fn is_sealed_anew(&self) -> bool {
+        self.is_sealed_anew
     }
 
     /// The header.

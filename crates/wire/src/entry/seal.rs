@@ -121,6 +121,11 @@ impl Sealer {
         Sealer { secrets: std::iter::once(first).chain(second).collect() }
     }
 
+    /// Whether there is a secret.
+    pub fn is_keyed(&self) -> bool {
+        !self.secrets.is_empty()
+    }
+
     /// The secret that seals; `None` for checksums.
     pub(super) fn secret(&self) -> Option<&Secret> {
         self.secrets.first()
@@ -138,28 +143,29 @@ impl Sealer {
         }
     }
 
-    /// Verifies a seal made by the secret with `key_id`, in constant time.
+    /// Verifies a seal made by the secret with `key_id`, in constant time. Returns whether it is by the secret
+    /// that seals.
     pub(super) fn verify(
         &self,
         key_id: u8,
         seal: &[u8; SEAL_LEN],
         sealed: &Sealed<'_>,
-    ) -> Result<(), EntryError> {
+    ) -> Result<bool, EntryError> {
         match (self.secrets.is_empty(), key_id == NO_KEY) {
             (true, false) => return Err(EntryError::Sealed),
             (false, true) => return Err(EntryError::Unsealed),
-            (true, true) if sealed.checksum() == *seal => return Ok(()),
+            (true, true) if sealed.checksum() == *seal => return Ok(true),
             (true, true) => return Err(EntryError::Checksum),
             (false, false) => {}
         }
         let mut error = EntryError::UnknownSecret;
-        for secret in self.secrets.iter().filter(|secret| secret.id == key_id) {
+        for (place, secret) in self.secrets.iter().enumerate().filter(|(_, secret)| secret.id == key_id) {
             let digest = sealed.digest(secret);
             // The comparison of whole digests takes constant time, so the claimed half is completed.
             let mut claimed = *digest.as_bytes();
             claimed[..SEAL_LEN].copy_from_slice(seal);
             if digest == blake3::Hash::from_bytes(claimed) {
-                return Ok(());
+                return Ok(place == 0);
             }
             error = EntryError::Seal;
         }
