@@ -196,6 +196,7 @@ impl Lookup {
             packet.push(self.claim_command(condition, server));
         }
         packet.push(get);
+        self.sync.entry_is_read();
         self.state = State::Awaiting { claiming, read: now };
         Some(packet)
     }
@@ -261,9 +262,10 @@ impl Lookup {
         let verdict = self.verdict(&item.content, position, server, ban);
         if let Verdict::Refuse(refusal) = verdict {
             let is_ahead = matches!(refusal, Refusal::OtherLog | Refusal::BeyondLog);
-            if is_ahead && server.read_at().is_none_or(|read_at| read_at <= read) {
+            let is_known_since = server.read_at().is_some_and(|read_at| read_at > read);
+            if is_ahead && !is_known_since && !self.sync.was_read_again() {
                 // The entry may be newer than the log that is known.
-                self.sync.refresh(read.plus(Duration::from_millis(1)));
+                self.sync.read_again();
                 self.seen = Seen::Unread;
                 self.state = State::Judging { reply: Reply::Item(stored), read };
             } else {
