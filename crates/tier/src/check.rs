@@ -155,7 +155,11 @@ impl Check {
         let result = match (verdict, reply) {
             (Verdict::Refuse(refusal), _) => CheckResult::Dropped(refusal),
             (_, Reply::Item(item)) if item.flags != copy.token.flags() => CheckResult::Replaced,
-            (Verdict::Soften, _) => CheckResult::Softened,
+            (Verdict::Soften, _) => {
+                // The soft purge is applied now. Without this, every check would find it again.
+                copy.agree(self.read, server);
+                CheckResult::Softened
+            }
             (Verdict::Use, reply) => {
                 copy.agree(self.read, server);
                 match (reply, copy.position) {

@@ -223,6 +223,8 @@ fn a_soft_purge_leaves_a_page_to_serve_while_it_is_fetched() {
         );
         fleet.load("/page");
         acknowledged(&fleet.first, &command);
+        // The copy is checked before it is served.
+        fleet.first.paused(|| std::thread::sleep(LOCAL_TTL));
         assert_eq!(fleet.first.get("/page").text(), "1", "stale");
         gate.reached(1);
         assert_eq!(fleet.second.get("/page").text(), "1");
