@@ -10,6 +10,8 @@ mod memory;
 mod origins;
 mod poisoning;
 mod resets;
+mod shared_tier;
+mod shared_tier_history;
 mod smuggling;
 mod strays;
 mod unheard;

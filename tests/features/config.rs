@@ -139,16 +139,6 @@ fn check_reads_the_secret_of_the_shared_tier() {
 }
 
 #[test]
-fn no_process_starts_with_a_shared_tier_yet() {
-    let text = site("http://127.0.0.1:9", "", "[cache.shared]\nservers = \"127.0.0.1\"");
-    let refused = sandarac().config(text).run().failure().stderr;
-    assert!(refused.contains("this version does not serve the shared tier yet"), "{refused}");
-    let flags = ["--listen", "127.0.0.1:0", "--backend", "http://127.0.0.1:9", "--memcached", "127.0.0.1"];
-    let refused = flags.iter().fold(sandarac(), |command, flag| command.arg(*flag)).run().failure().stderr;
-    assert!(refused.contains("take out [cache.shared] or --memcached"), "{refused}");
-}
-
-#[test]
 fn the_schema_and_the_defaults_are_printed() {
     let schema = sandarac().arg("config").arg("--schema").run().success().stdout;
     let schema: serde_json::Value = serde_json::from_str(&schema).expect("JSON");

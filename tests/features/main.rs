@@ -35,6 +35,7 @@ mod resumes_bad;
 mod retries;
 mod routes;
 mod safe;
+mod shared_tier;
 mod silence;
 mod sources;
 mod stale;

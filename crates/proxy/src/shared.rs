@@ -215,9 +215,12 @@ impl Shared {
         with_target(url, |host, path| purge_target(&self.store, &site.config.routes, host, path, purge))
     }
 
-    /// Notes purges that were applied to the store, so that the servers of the shared tier are told of them.
-    /// `None` if there is no tier, or nothing to tell.
-    pub(crate) fn owe(
+    /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if there
+    /// is no tier, or nothing to tell.
+    ///
+    /// This MUST come before the purges are applied to the store. In the other order, an entry that was read
+    /// in between would not be refused, and would enter RAM after the purge.
+    pub fn note_purges(
         &self,
         purges: Vec<SharedPurge>,
         effect: Effect,
@@ -227,19 +230,6 @@ impl Shared {
         let calls = PurgeCalls::note(tier, purges, effect, patience);
         self.upkeep_mailbox.tier_is_owed();
         Some(calls)
-    }
-
-    /// Tells the servers of the shared tier of purges that were applied to the store. Blocks the thread until
-    /// all have them, at most for `patience`, and returns the names of those that were not reached. They are
-    /// told before this node reads from them again.
-    pub fn share_purges(&self, purges: Vec<SharedPurge>, effect: Effect, patience: Duration) -> Vec<String> {
-        let Some(calls) = self.owe(purges, effect, patience) else { return Vec::new() };
-        loop {
-            if let Some(missing) = calls.outcome() {
-                return missing;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
     }
 
     /// The purges to tell the shared tier of when those of an absolute URL are purged; none if it is no such URL.

@@ -155,7 +155,11 @@ impl Check {
         let result = match (verdict, reply) {
             (Verdict::Refuse(refusal), _) => CheckResult::Dropped(refusal),
             (_, Reply::Item(item)) if item.flags != copy.token.flags() => CheckResult::Replaced,
-            (Verdict::Soften, _) => CheckResult::Softened,
+            (Verdict::Soften, _) => {
+                // The soft purge is applied now. Without this, every check would find it again.
+                copy.agree(self.read, server);
+                CheckResult::Softened
+            }
             (Verdict::Use, reply) => {
                 copy.agree(self.read, server);
                 match (reply, copy.position) {
@@ -188,12 +192,18 @@ impl Check {
     pub fn reply(&mut self, now: Timestamp, replies: Vec<Reply>, server: &mut Server) {
         let mut replies = replies.into_iter();
         let mut next = || replies.next().unwrap_or(Reply::Unavailable("no-reply"));
-        if self.sync.is_waiting() {
+        let with_log = self.sync.is_waiting();
+        if with_log {
             self.sync.reply(now, next(), server);
         }
         match std::mem::replace(&mut self.state, State::Reading) {
             State::AwaitingEntry => {
-                self.state = match next() {
+                let reply = next();
+                if reply == Reply::Absent && !with_log {
+                    // The log may be lost too. A copy that is written back under it would be refused.
+                    self.sync.read_again();
+                }
+                self.state = match reply {
                     Reply::Unavailable(_) => State::Ended(CheckResult::Unanswered),
                     reply => State::Judging(reply),
                 };

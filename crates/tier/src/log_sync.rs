@@ -14,16 +14,32 @@ const MAX_OPERATIONS: u32 = 12;
 #[derive(Debug)]
 pub struct LogSync {
     fresh_after: Timestamp,
+    again: Again,
     is_for_reading: bool,
     operations: u32,
     in_flight: Option<LogOperation>,
     failed: bool,
 }
 
+/// Whether the log is read once more, however new it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    No,
+    Required,
+    Sent,
+}
+
 impl LogSync {
     /// Delivers what is owed, and makes the log known as of `fresh_after`.
     pub fn new(fresh_after: Timestamp) -> LogSync {
-        LogSync { fresh_after, is_for_reading: false, operations: 0, in_flight: None, failed: false }
+        LogSync {
+            fresh_after,
+            again: Again::No,
+            is_for_reading: false,
+            operations: 0,
+            in_flight: None,
+            failed: false,
+        }
     }
 
     /// The same, before entries are read at `now`.
@@ -33,9 +49,20 @@ impl LogSync {
         LogSync { is_for_reading: true, ..LogSync::new(fresh_after) }
     }
 
-    /// Requires the log as of a later time.
-    pub(crate) fn refresh(&mut self, fresh_after: Timestamp) {
-        self.fresh_after = self.fresh_after.max(fresh_after);
+    /// Requires that the log is read once more. A time cannot express that, because the clock may not tick
+    /// between two packets.
+    pub(crate) fn read_again(&mut self) {
+        self.again = Again::Required;
+    }
+
+    /// Whether the log was read once more.
+    pub(crate) fn was_read_again(&self) -> bool {
+        self.again == Again::Sent
+    }
+
+    /// The entry is read now, and what was read before does not count.
+    pub(crate) fn entry_is_read(&mut self) {
+        self.again = Again::No;
     }
 
     /// The operation that is due. Its reply MUST be passed to [`LogSync::reply`] before the next call. `None`
@@ -44,7 +71,10 @@ impl LogSync {
         if self.failed {
             return None;
         }
-        let (operation, command) = server.log_step(now, self.fresh_after)?;
+        let is_required = self.again == Again::Required;
+        let fresh_after =
+            if is_required { now.plus(std::time::Duration::from_millis(1)) } else { self.fresh_after };
+        let (operation, command) = server.log_step(now, fresh_after)?;
         if self.is_for_reading && operation.is_append() && !holds(Rule::DeliverFirst) {
             return None;
         }
@@ -52,6 +82,9 @@ impl LogSync {
         if self.operations > MAX_OPERATIONS {
             self.failed = true;
             return None;
+        }
+        if is_required && operation.is_read() {
+            self.again = Again::Sent;
         }
         self.in_flight = Some(operation);
         Some(command)

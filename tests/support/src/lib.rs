@@ -26,7 +26,7 @@ pub use conn::{Conn, Trouble};
 pub use date::{http_date, http_date_at, http_date_in};
 pub use dns::{NameServer, Service};
 pub use hung::HungFileSystem;
-pub use memcached::Memcached;
+pub use memcached::{Item, Memcached};
 pub use message::{Fields, Request, Response};
 pub use origin::{Listener, Origin, Port};
 pub use process::{Output, Sandarac, Setup, Signal};

@@ -8,6 +8,7 @@ use crate::tier;
 use sandarac_cache::{Expression, Purge, Store, Tag};
 use sandarac_message::{Method, tags};
 use sandarac_net::wall;
+use sandarac_policy::Routes;
 use sandarac_wire::entry::{Effect, Purge as Told};
 
 /// Answers a PURGE request. It purges the target's stored responses, all variants, under either scheme, or
@@ -15,45 +16,78 @@ use sandarac_wire::entry::{Effect, Purge as Told};
 ///
 /// The servers of the shared tier are told of it, and those that were not reached are named.
 pub(crate) async fn purge(exchange: &Exchange<'_>, received: &Received<'_>) -> Synthetic {
-    let (answer, purges) = purge_memory(exchange, received);
-    if exchange.site.tier.is_none() || purges.is_empty() {
-        return answer;
+    let wanted = match wanted(exchange, received) {
+        Ok(wanted) => wanted,
+        Err(what) => return Synthetic::bad(&what),
+    };
+    let routes = &exchange.site.config.routes;
+    let told = wanted.told(routes, received);
+    let calls = tier::note(exchange.core, told, Effect::Hard);
+    let answer = wanted.apply(&exchange.core.shared.store, routes, received);
+    match calls {
+        Some(calls) => answer.untold(&tier::reached(&calls).await),
+        None => answer,
     }
-    let missing = tier::share(&exchange.core.handle(), purges, Effect::Hard).await;
-    answer.untold(&missing)
 }
 
-/// Purges the objects in RAM. Returns what the servers of the shared tier are to be told.
-fn purge_memory(exchange: &Exchange<'_>, received: &Received<'_>) -> (Synthetic, Vec<Told>) {
+/// What a request purges.
+enum Wanted {
+    Tags(Vec<Tag>),
+    Ban(Expression, String),
+    Target,
+}
+
+/// What a request purges, or what is wrong with it.
+fn wanted(exchange: &Exchange<'_>, received: &Received<'_>) -> Result<Wanted, String> {
     if exchange.request.method != Method::Purge {
         let method = String::from_utf8_lossy(exchange.request.method_text);
         let what = "nothing was removed; have the application send PURGE (docs/how-to/purge-on-edit.md)";
-        return (Synthetic::bad(&format!("the method {method} is that of a VCL: {what}")), Vec::new());
+        return Err(format!("the method {method} is that of a VCL: {what}"));
     }
-    let store = &exchange.core.shared.store;
     let fields = exchange.request.fields;
     let tags: Vec<Tag> = tags::tags(fields).map(Tag::new).collect();
     if !tags.is_empty() {
-        let told = tags.iter().map(|tag| Told::Tag(tag.bits())).collect();
-        return (purged(store.purge_tags(&tags, Purge::Hard, wall())), told);
+        return Ok(Wanted::Tags(tags));
     }
     if let Some(pattern) = fields.all_named(MAGENTO).next() {
-        return ban(store, &format!("field.X-Magento-Tags ~ {}", quoted(pattern)));
+        return ban(format!("field.X-Magento-Tags ~ {}", quoted(pattern)));
     }
     let path = received.target.path_and_query;
     match fields.all_named(METHOD).next() {
         Some(method) if method.eq_ignore_ascii_case(b"regex") => {
-            ban(store, &format!("host == {} && path ~ {}", quoted(&received.host), quoted(path)))
+            ban(format!("host == {} && path ~ {}", quoted(&received.host), quoted(path)))
         }
         Some(method)
             if !method.eq_ignore_ascii_case(b"default") && !method.eq_ignore_ascii_case(b"exact") =>
         {
-            (Synthetic::bad("`X-Purge-Method` is `regex`, `exact` or `default`"), Vec::new())
+            Err("`X-Purge-Method` is `regex`, `exact` or `default`".to_owned())
         }
-        _ => {
-            let routes = &exchange.site.config.routes;
-            let answer = purged(purge_target(store, routes, &received.host, path, Purge::Hard));
-            (answer, tier::of_target(routes, &received.host, path))
+        _ => Ok(Wanted::Target),
+    }
+}
+
+impl Wanted {
+    /// What the servers of the shared tier are told.
+    fn told(&self, routes: &Routes, received: &Received<'_>) -> Vec<Told> {
+        match self {
+            Wanted::Tags(tags) => tags.iter().map(|tag| Told::Tag(tag.bits())).collect(),
+            Wanted::Ban(_, text) => vec![Told::Ban(text.clone())],
+            Wanted::Target => tier::of_target(routes, &received.host, received.target.path_and_query),
+        }
+    }
+
+    /// Purges the objects in RAM.
+    fn apply(self, store: &Store, routes: &Routes, received: &Received<'_>) -> Synthetic {
+        match self {
+            Wanted::Tags(tags) => purged(store.purge_tags(&tags, Purge::Hard, wall())),
+            Wanted::Ban(expression, _) => {
+                store.ban(expression, wall());
+                Synthetic::done("banned")
+            }
+            Wanted::Target => {
+                let path = received.target.path_and_query;
+                purged(purge_target(store, routes, &received.host, path, Purge::Hard))
+            }
         }
     }
 }
@@ -68,17 +102,11 @@ fn purged(objects: usize) -> Synthetic {
     Synthetic::done(if objects > 0 { "purged" } else { "nothing was stored" })
 }
 
-/// Bans the objects that an expression describes.
-fn ban(store: &Store, expression: &str) -> (Synthetic, Vec<Told>) {
-    match Expression::parse(expression) {
-        Ok(parsed) => {
-            store.ban(parsed, wall());
-            (Synthetic::done("banned"), vec![Told::Ban(expression.to_owned())])
-        }
-        Err(error) => {
-            let what = format!("the pattern is wrong: {}; {}", error.what, error.instead);
-            (Synthetic::bad(&what), Vec::new())
-        }
+/// A ban of the objects that an expression describes.
+fn ban(expression: String) -> Result<Wanted, String> {
+    match Expression::parse(&expression) {
+        Ok(parsed) => Ok(Wanted::Ban(parsed, expression)),
+        Err(error) => Err(format!("the pattern is wrong: {}; {}", error.what, error.instead)),
     }
 }
 

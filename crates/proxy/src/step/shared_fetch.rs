@@ -12,7 +12,7 @@ use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{combine, hash, query};
 use crate::tier::{self, Asked, Fill, FoundObject, Place};
 use crate::{Counter, Fault};
-use sandarac_cache::{Flight, Lookup, Object};
+use sandarac_cache::{Flight, Lookup, Object, Store};
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::{Method, RequestHead, RequestHeadBuf};
 use sandarac_net::{boxed, wall};
@@ -224,6 +224,7 @@ impl TierQuestion<'_> {
                 Ok((object, is_stale))
             }
             Asked::Fetch(fill, stale) => {
+                let flight = if fill.is_unstorable() { apart(store, flight) } else { flight };
                 let stale = stale
                     .filter(|found| flight.candidate().is_none() && found.reuse(directives) != Reuse::Gone);
                 let flight = match stale {
@@ -236,6 +237,16 @@ impl TierQuestion<'_> {
                 Err((flight, fill))
             }
         }
+    }
+}
+
+/// The same right, for which no request waits: those that do try by themselves.
+fn apart(store: &Arc<Store>, flight: Flight) -> Flight {
+    let (apart, candidate) = (store.open(flight.key()), flight.candidate().cloned());
+    flight.scatter();
+    match candidate {
+        Some(candidate) => apart.adopt(candidate),
+        None => apart,
     }
 }
 

@@ -47,7 +47,9 @@ pub(crate) async fn invalidate_shared(
     let groups = invalidated_groups(received, response);
     if !groups.is_empty() {
         let purges = groups.iter().map(|group| Told::Tag(group.bits())).collect();
-        tier::share(&core, purges, Effect::Hard).await;
+        if let Some(calls) = tier::note(&core, purges, Effect::Hard) {
+            tier::reached(&calls).await;
+        }
     }
     let targets = invalidated_targets(received, response);
     tier::invalidate(&core, exchange.site, &received.host, &targets).await;

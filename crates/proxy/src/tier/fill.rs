@@ -29,6 +29,8 @@ const INDEX_TTL: u32 = 24 * 60 * 60;
 /// Dropping it means that nothing came of it.
 pub(crate) struct Fill {
     copy: Arc<SharedCopy>,
+    /// The reason of the mark, if there is one.
+    mark: Option<MarkReason>,
     told: Rc<Told>,
 }
 
@@ -56,14 +58,20 @@ impl Fill {
             asking.index.as_ref().map(|index| index.token),
         ));
         let told = Rc::new(Told::default());
+        let mark = fetch.mark;
         let task = Task { core: core.clone(), asking, fetch, token, told: told.clone(), copy: copy.clone() };
         sandarac_net::spawn(task.run());
-        Fill { copy, told }
+        Fill { copy, mark, told }
     }
 
     /// What RAM keeps with the object.
     pub(crate) fn copy(&self) -> &Arc<SharedCopy> {
         &self.copy
+    }
+
+    /// Whether a mark says that the response may not be stored. Requests for it do not wait for each other.
+    pub(crate) fn is_unstorable(&self) -> bool {
+        matches!(self.mark, Some(MarkReason::NotStorable(_)))
     }
 
     /// The response is stored in RAM, whole.

@@ -13,7 +13,7 @@ use sandarac_wire::entry::{Effect, Purge, Record, Token};
 
 use super::Place;
 use super::clock::random;
-use super::purge_calls::of_target;
+use super::purge_calls::{PAUSE, PurgeCalls, of_target};
 use super::server::Memory;
 use crate::core::Core;
 use crate::purge_target::{purge_target, route_of_get};
@@ -21,16 +21,20 @@ use crate::shared::Shared;
 use crate::site::Site;
 use crate::step::hash;
 
-/// Tells all servers of purges, and waits until they have them; for two deadlines at most. Returns the names
-/// of those that were not reached.
-pub(crate) async fn share(core: &Rc<Core>, purges: Vec<Purge>, effect: Effect) -> Vec<String> {
-    let Some(tier) = core.shared.site().tier.clone() else { return Vec::new() };
-    let Some(calls) = core.shared.owe(purges, effect, tier.timeout() * 4) else { return Vec::new() };
+/// Notes purges, for four deadlines. As for [`Shared::note_purges`], they MUST NOT have been applied to RAM yet.
+pub(crate) fn note(core: &Core, purges: Vec<Purge>, effect: Effect) -> Option<PurgeCalls> {
+    let patience = core.shared.site().tier.as_ref()?.timeout() * 4;
+    core.shared.note_purges(purges, effect, patience)
+}
+
+/// Waits until all servers have the purges, or the time is up. Returns the names of those that were not
+/// reached.
+pub(crate) async fn reached(calls: &PurgeCalls) -> Vec<String> {
     loop {
         if let Some(missing) = calls.outcome() {
             return missing;
         }
-        sandarac_net::sleep(Duration::from_millis(2)).await;
+        sandarac_net::sleep(PAUSE).await;
     }
 }
 
@@ -59,7 +63,7 @@ pub(crate) async fn invalidate(core: &Rc<Core>, site: &Site, host: &[u8], target
         }
     }
     if !purges.is_empty() {
-        core.shared.owe(purges, Effect::Hard, Duration::ZERO);
+        core.shared.note_purges(purges, Effect::Hard, Duration::ZERO);
     }
 }
 

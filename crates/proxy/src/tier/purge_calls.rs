@@ -15,14 +15,17 @@ use super::clock::{now, random};
 use crate::purge_target::route_of_get;
 use crate::step::hash;
 
-/// A purge that all servers are told of.
-pub(crate) struct PurgeCalls {
+/// How often a purge call looks whether the servers have been told.
+pub(super) const PAUSE: Duration = Duration::from_millis(2);
+
+/// Purges that all servers are told of.
+pub struct PurgeCalls {
     tier: Arc<SharedTier>,
     calls: Vec<PurgeCall>,
 }
 
 impl PurgeCalls {
-    /// Notes purges that have been applied to RAM, so that every server of a tier is told of them.
+    /// Notes purges, so that every server of a tier is told of them. They MUST NOT have been applied to RAM yet.
     pub(crate) fn note(
         tier: Arc<SharedTier>,
         purges: impl IntoIterator<Item = Purge>,
@@ -40,6 +43,17 @@ impl PurgeCalls {
             calls.push(PurgeCall::new(id, deadline));
         }
         PurgeCalls { tier, calls }
+    }
+
+    /// Blocks the thread until all servers have the purges, or the time is up. Returns the names of those that
+    /// were not reached. They are told before this node reads from them again.
+    pub fn wait(&self) -> Vec<String> {
+        loop {
+            if let Some(missing) = self.outcome() {
+                return missing;
+            }
+            std::thread::sleep(PAUSE);
+        }
     }
 
     /// The names of the servers that were not reached, once all have the purges or the time is up. They are

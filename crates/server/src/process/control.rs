@@ -60,24 +60,28 @@ impl Control for ProcessControl {
         let shared = &self.0.shared;
         let kind = if purge.soft { Kind::Soft } else { Kind::Hard };
         let effect = if purge.soft { Effect::Soft } else { Effect::Hard };
-        let (mut objects, mut told) = (0, Vec::new());
+        let tags: Vec<Tag> = purge.tags.iter().map(|tag| Tag::new(tag.as_bytes())).collect();
+        let mut told: Vec<Told> = tags.iter().map(|tag| Told::Tag(tag.bits())).collect();
         for url in &purge.urls {
-            objects += shared.purge_url(url, kind).ok_or_else(|| {
-                Refusal::invalid(format!("{url:?} is not an absolute URL"))
-                    .instead("write it whole, as http://example.com/path")
-            })?;
-            told.extend(shared.purges_of_url(url));
+            let purges = shared.purges_of_url(url);
+            if purges.is_empty() {
+                let refusal = Refusal::invalid(format!("{url:?} is not an absolute URL"));
+                return Err(refusal.instead("write it whole, as http://example.com/path"));
+            }
+            told.extend(purges);
         }
-        if !purge.tags.is_empty() {
-            let tags: Vec<Tag> = purge.tags.iter().map(|tag| Tag::new(tag.as_bytes())).collect();
+        if purge.all {
+            told.push(Told::All);
+        }
+        let calls = shared.note_purges(told, effect, PATIENCE);
+        let mut objects: usize = purge.urls.iter().filter_map(|url| shared.purge_url(url, kind)).sum();
+        if !tags.is_empty() {
             objects += shared.store.purge_tags(&tags, kind, wall());
-            told.extend(tags.iter().map(|tag| Told::Tag(tag.bits())));
         }
         if purge.all {
             objects += shared.store.purge_all(kind, wall());
-            told.push(Told::All);
         }
-        let unreached = shared.share_purges(told, effect, PATIENCE);
+        let unreached = calls.map(|calls| calls.wait()).unwrap_or_default();
         Ok(Purged { objects: objects as u64, unreached })
     }
 
@@ -87,11 +91,11 @@ impl Control for ProcessControl {
                 .at(format!("column {} of the expression", error.at.start + 1))
                 .instead(error.instead)
         })?;
-        let store = &self.0.shared.store;
-        store.ban(parsed, wall());
-        let told = vec![Told::Ban(expression.to_owned())];
-        let unreached = self.0.shared.share_purges(told, Effect::Hard, PATIENCE);
-        Ok(Banned { active: store.stats().bans, unreached })
+        let shared = &self.0.shared;
+        let calls = shared.note_purges(vec![Told::Ban(expression.to_owned())], Effect::Hard, PATIENCE);
+        shared.store.ban(parsed, wall());
+        let unreached = calls.map(|calls| calls.wait()).unwrap_or_default();
+        Ok(Banned { active: shared.store.stats().bans, unreached })
     }
 
     fn reload(&self) -> Result<Reloaded, Refusal> {

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use sandarac_balance::Random;
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::{Content, Item, Position, Token, time_on_server};
+use sandarac_wire::entry::{Content, Item, MarkReason, Position, Token, time_on_server};
 
 use crate::command::{Command, Condition, Reply, StoredItem};
 use crate::log_sync::LogSync;
@@ -48,6 +48,7 @@ pub struct Lookup {
     polls: u32,
     reason: FetchReason,
     refusal: Option<Refusal>,
+    mark: Option<MarkReason>,
     may_fill: bool,
     outcome: Option<Outcome>,
 }
@@ -97,6 +98,7 @@ impl Lookup {
             polls: 0,
             reason: FetchReason::Absent,
             refusal: None,
+            mark: None,
             may_fill: true,
             outcome: None,
         }
@@ -139,8 +141,9 @@ impl Lookup {
                     let position = server.position().filter(|_| self.may_fill && self.seen != Seen::Unread);
                     self.may_fill = position.is_some();
                     let refusal = self.refusal.filter(|_| self.reason == FetchReason::Refused);
+                    let mark = self.mark.filter(|_| self.reason == FetchReason::Marked);
                     let (claimed, reason) = (self.claim.is_some(), self.reason);
-                    return LookupStep::Fetch(Fetch { claimed, reason, refusal, position });
+                    return LookupStep::Fetch(Fetch { claimed, reason, refusal, mark, position });
                 }
                 State::Fetching => {
                     if let Some(step) = self.fetching(now, server) {
@@ -193,6 +196,7 @@ impl Lookup {
             packet.push(self.claim_command(condition, server));
         }
         packet.push(get);
+        self.sync.entry_is_read();
         self.state = State::Awaiting { claiming, read: now };
         Some(packet)
     }
@@ -258,9 +262,10 @@ impl Lookup {
         let verdict = self.verdict(&item.content, position, server, ban);
         if let Verdict::Refuse(refusal) = verdict {
             let is_ahead = matches!(refusal, Refusal::OtherLog | Refusal::BeyondLog);
-            if is_ahead && server.read_at().is_none_or(|read_at| read_at <= read) {
+            let is_known_since = server.read_at().is_some_and(|read_at| read_at > read);
+            if is_ahead && !is_known_since && !self.sync.was_read_again() {
                 // The entry may be newer than the log that is known.
-                self.sync.refresh(read.plus(Duration::from_millis(1)));
+                self.sync.read_again();
                 self.seen = Seen::Unread;
                 self.state = State::Judging { reply: Reply::Item(stored), read };
             } else {
@@ -268,8 +273,9 @@ impl Lookup {
             }
             return None;
         }
-        if matches!(item.content, Content::Mark { .. }) {
+        if let Content::Mark { reason, .. } = item.content {
             self.reason = FetchReason::Marked;
+            self.mark = Some(reason);
             self.state = State::BeginFetch;
             return None;
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::{EntryKey, Item, Position, Token};
+use sandarac_wire::entry::{EntryKey, Item, MarkReason, Position, Token};
 
 use crate::command::Command;
 use crate::reason::{FetchReason, Refusal};
@@ -67,6 +67,8 @@ pub struct Fetch {
     pub reason: FetchReason,
     /// The refusal, if the reason is that the entry is refused.
     pub refusal: Option<Refusal>,
+    /// The reason of the mark, if the reason of the fetch is that there is one.
+    pub mark: Option<MarkReason>,
     /// The position of the response. Without one it MUST NOT be stored in the tier.
     pub position: Option<Position>,
 }
