@@ -13,6 +13,7 @@ use sandarac_cache::{Flight, NewObject, Object, Purge};
 use sandarac_message::caching::{Storability, freshen, head_agrees, storability};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Method, Name, RequestHead, ResponseHead};
+use sandarac_net::{boxed, wall};
 use sandarac_policy::{CacheRule, PoolId};
 use std::sync::Arc;
 
@@ -31,12 +32,16 @@ pub(crate) async fn head(
     let flight = stored.map(|stored| exchange.core.shared.store.open_for(&stored));
     let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Head { rule }).await?;
     edit(exchange, received, &mut arrived)?;
-    if let Some(flight) = flight
-        && learn_from_head(exchange, received, rule, flight, &arrived)
-        && exchange.site.tier.is_some()
-    {
-        let core = exchange.core.handle();
-        tier::invalidate(&core, exchange.site, &received.host, &[target.to_vec()]).await;
+    if let Some(flight) = flight {
+        let key = flight.key();
+        if learn_from_head(exchange, received, rule, flight, &arrived) {
+            // First, so that nothing is read there that RAM has just lost.
+            if exchange.site.tier.is_some() {
+                let (core, targets) = (exchange.core.handle(), [target.to_vec()]);
+                boxed(|| tier::invalidate(&core, exchange.site, &received.host, &targets)).await;
+            }
+            exchange.core.shared.store.purge(key, Purge::Hard, wall());
+        }
     }
     edit_passed(received, &mut arrived)?;
     relay(exchange, down, arrived, pool).await
@@ -52,9 +57,7 @@ fn learn_from_head(
     flight: Flight,
     arrived: &OriginResponse,
 ) -> bool {
-    let store = &exchange.core.shared.store;
     let Some(stored) = flight.candidate() else { return false };
-    let key = flight.key();
     let now = arrived.received;
     let fresh = arrived.head.fields.view();
     if arrived.head.status != 200 || stored.head().status() != 200 {
@@ -62,10 +65,7 @@ fn learn_from_head(
     }
     match head_agrees(stored.fields(), fresh) {
         Some(true) => {}
-        Some(false) => {
-            store.purge(key, Purge::Hard, now);
-            return true;
-        }
+        Some(false) => return true,
         None => return false,
     }
     let Ok(mut fields) = freshen(stored.fields(), fresh) else { return false };
@@ -81,7 +81,6 @@ fn learn_from_head(
         Storability::Store(lifetimes) => lifetimes,
         Storability::NoStore(reason) if reason.is_of_request() => return false,
         Storability::NoStore(_) => {
-            store.purge(key, Purge::Hard, now);
             return true;
         }
     };
