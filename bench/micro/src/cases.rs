@@ -117,6 +117,7 @@ fn store_of(objects: usize) -> Arc<Store> {
                     len: Some(BODY.len() as u64),
                     limit: None,
                     resumable: false,
+                    copy: None,
                     transaction: number as u64,
                 };
                 flight.store_complete(new_object, &[&BODY], None);

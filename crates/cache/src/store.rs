@@ -146,6 +146,11 @@ impl Store {
         self.lock(object.key()).slot_of(object).is_some() && !object.is_condemned()
     }
 
+    /// The number of objects of a key that may still be used.
+    pub fn count(&self, key: Key) -> usize {
+        self.lock(key).variants(key).filter(|(_, object)| !object.is_condemned()).count()
+    }
+
     /// Makes this very object stale, wherever it is.
     pub fn soften(&self, object: &Object, now: Timestamp) {
         object.purge_softly(now);

@@ -48,5 +48,5 @@ pub use respond::reason;
 pub use shared::Shared;
 pub use site::Site;
 pub use tally::CountByReason;
-pub use tier::{PurgeCalls, TierCount, TierServerState};
+pub use tier::{Inspected, InspectedResponse, PurgeCalls, TierCount, TierServerState};
 pub use upkeep::Upkeep;

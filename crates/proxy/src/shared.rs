@@ -1,10 +1,11 @@
 //! State that all cores of a process share.
 
 use crate::log_throttle::{LogTopic, Throttle};
-use crate::purge_target::purge_target;
+use crate::purge_target::{purge_target, route_of_get};
 use crate::site::Site;
+use crate::step::hash;
 use crate::tally::Tally;
-use crate::tier::{PurgeCalls, TierServerState, of_target};
+use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState, of_target};
 use crate::unbelieved::Unbelieved;
 use crate::upkeep::Mailbox;
 use crate::{CountByReason, Counter, Counters, Latency};
@@ -13,8 +14,8 @@ use parking_lot::Mutex;
 use sandarac_balance::{BackendId, Believed, Pool};
 use sandarac_cache::{Purge, Store};
 use sandarac_message::printable::escaped;
-use sandarac_message::target::{Form, Target, route_path};
-use sandarac_message::{Fields, Method, RequestHead, Version};
+use sandarac_message::target::{Form, Scheme, Target, route_path};
+use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
 use sandarac_net::Moment;
 use sandarac_policy::Edits;
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
@@ -237,6 +238,69 @@ impl Shared {
         let site = self.site.load();
         let of = |host: &[u8], path: &[u8]| of_target(&site.config.routes, host, path);
         with_target(url, of).unwrap_or_default()
+    }
+
+    /// What the shared tier has for an absolute URL and a GET with these `fields`: under either scheme, on the
+    /// server that has its keys, or on all servers if `everywhere`. Without `asks`, only keys and servers are
+    /// told. `removes` removes the entries. Blocks the thread until the servers have answered. `None` if it is no
+    /// such URL; an error if the URL is not in a tier.
+    pub fn inspect(
+        &self,
+        url: &str,
+        fields: &FieldsBuf,
+        (everywhere, asks, removes): (bool, bool, bool),
+    ) -> Option<Result<Vec<Inspected>, &'static str>> {
+        with_target(url, |host, path| {
+            let site = self.site.load_full();
+            if site.tier.is_none() {
+                return Err("there is no shared tier");
+            }
+            let routes = &site.config.routes;
+            let route = route_of_get(routes, host, path).map(|route| &routes[route]);
+            let rule = route.and_then(|route| route.cache_rule()).ok_or("responses to it are not cached")?;
+            let target = hash::target(&rule.key, path);
+            let mut results = Vec::new();
+            for scheme in [Scheme::Http, Scheme::Https] {
+                let key = hash::key(&rule.key, scheme, host, path, fields.view());
+                let place = route.and_then(|route| Place::of(&site, route, key, host, &target));
+                let place = place.ok_or("its route does not use the shared tier, or there are no servers")?;
+                let servers = match (everywhere, &site.tier) {
+                    (true, Some(tier)) => tier.servers().list.clone(),
+                    _ => vec![place.server().clone()],
+                };
+                for server in servers {
+                    let told = Inspected {
+                        key: place.entry_key(),
+                        server: server.name().to_owned(),
+                        why: "not asked".to_owned(),
+                        ..Inspected::default()
+                    };
+                    let (sender, result) = std::sync::mpsc::channel();
+                    if asks {
+                        let (place, fields) = (place.clone(), FieldsBuf::copy_of(fields.view()));
+                        let inspection = Inspection { place, server, fields, removes };
+                        self.upkeep_mailbox.inspect((inspection, sender));
+                    }
+                    let patience = Duration::from_secs(2);
+                    let told = if asks { result.recv_timeout(patience).unwrap_or(told) } else { told };
+                    results.push(Inspected { scheme: scheme.text(), ..told });
+                }
+            }
+            Ok(results)
+        })
+    }
+
+    /// The number of objects in RAM for an absolute URL and a GET with these `fields`, under either scheme.
+    pub fn objects_of_url(&self, url: &str, fields: &FieldsBuf) -> usize {
+        let site = self.site.load();
+        let count = |host: &[u8], path: &[u8]| {
+            let routes = &site.config.routes;
+            let route = route_of_get(routes, host, path).map(|route| &routes[route]);
+            let Some(rule) = route.and_then(|route| route.cache_rule()) else { return 0 };
+            let key = |scheme| hash::key(&rule.key, scheme, host, path, fields.view());
+            [Scheme::Http, Scheme::Https].into_iter().map(|scheme| self.store.count(key(scheme))).sum()
+        };
+        with_target(url, count).unwrap_or_default()
     }
 
     /// The servers of the shared tier, if one is configured.

@@ -40,6 +40,9 @@ pub trait Control: Send + Sync + 'static {
     /// Bans all objects that match an expression.
     fn ban(&self, expression: &str) -> Result<Banned, Refusal>;
 
+    /// What the shared tier has for a URL.
+    fn shared(&self, ask: &AskShared) -> Result<SharedContent, Refusal>;
+
     /// Reads the configuration again and applies it if it is valid; otherwise nothing changes.
     fn reload(&self) -> Result<Reloaded, Refusal>;
 
@@ -329,6 +332,54 @@ pub struct Purged {
     /// The servers of the shared tier that do not know of it yet. They are told when they answer again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreached: Vec<String>,
+}
+
+/// A question about a URL in the shared tier.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskShared {
+    /// The absolute URL.
+    pub url: String,
+    /// Lines of the request that select a variant, or that the key has parts of: name and value.
+    #[serde(default)]
+    pub fields: Vec<(String, String)>,
+    /// Whether all servers are asked, not only the one that has the key.
+    #[serde(default)]
+    pub everywhere: bool,
+    /// Whether only key and server are told.
+    #[serde(default)]
+    pub only_where: bool,
+    /// Whether the entries are removed.
+    #[serde(default)]
+    pub remove: bool,
+}
+
+/// What the shared tier has for a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedContent {
+    /// The objects for it in the memory of this node.
+    pub objects: u64,
+    /// What is on servers.
+    pub entries: Vec<SharedEntry>,
+}
+
+/// What a server has for a URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedEntry {
+    /// The scheme of the URL.
+    pub scheme: String,
+    /// The server.
+    pub server: String,
+    /// The key on the server.
+    pub key: String,
+    /// The kind of item; `None` if there is none.
+    pub kind: Option<String>,
+    /// Whether it would be used for a request.
+    pub used: bool,
+    /// Why it is used or not.
+    pub why: String,
+    /// Of a response: its status, its size and its times.
+    pub response: Option<String>,
 }
 
 /// The result of a ban.

@@ -90,6 +90,9 @@ pub enum Command {
     Purge(PurgeArgs),
     /// Drop all objects that an expression matches
     Ban(BanArgs),
+    /// Look into the shared tier: what a URL has there, and why it is used or not
+    #[command(subcommand)]
+    Shared(SharedCommand),
     /// Make the running process reload its configuration
     Reload(ReloadArgs),
     /// Watch exchanges as they end, one line each
@@ -205,7 +208,8 @@ Examples:
   sandarac purge --tag article-7 front               everything with one of these tags
   sandarac purge --soft --tag front                  stale at once, but still served within grace
   make-list | sandarac purge --tags-from -           any number of tags, one per line
-  sandarac purge --all                               everything")]
+  sandarac purge --all                               everything
+  sandarac purge --verify http://example.org/news    what this node and the shared tier still have")]
 pub struct PurgeArgs {
     #[command(flatten)]
     /// The selected process.
@@ -225,6 +229,42 @@ pub struct PurgeArgs {
     /// Mark stale instead of removing: grace still applies
     #[arg(long)]
     pub soft: bool,
+    /// Purge nothing, and ask this node and every server of the shared tier what they still have for the URLs; fails if a
+    /// request would still get it
+    #[arg(long, conflicts_with_all = ["tags", "tags_from", "all", "soft"])]
+    pub verify: bool,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The subcommands of `shared`.
+#[derive(Subcommand, Clone, Debug)]
+pub enum SharedCommand {
+    /// Show what the server has for a URL, and why it is used or not
+    Get(SharedArgs),
+    /// Remove a URL from the shared tier; the memory of nodes follows when it is compared
+    Delete(SharedArgs),
+    /// Show which key and server a URL has
+    Where(SharedArgs),
+}
+
+/// The flags of `shared get`, `shared delete` and `shared where`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  sandarac shared get http://example.org/news
+  sandarac shared get -H 'Accept-Language: de' http://example.org/news    one variant")]
+pub struct SharedArgs {
+    #[command(flatten)]
+    /// The selected process.
+    pub process: ProcessArgs,
+    /// A complete URL, with scheme and host; entries of both schemes are shown
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// A field of the request, for responses that vary or have fields in their keys. Can be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
     /// As JSON
     #[arg(long)]
     pub json: bool,

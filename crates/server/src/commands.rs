@@ -3,9 +3,11 @@
 mod check_pool;
 mod output;
 mod pools;
+mod shared_tier;
 
 pub use check_pool::{check_pool, unreadable};
 pub use pools::{pool, pools};
+pub use shared_tier::shared;
 
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
@@ -234,6 +236,9 @@ pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     }
     if !args.all && tags.is_empty() && args.urls.is_empty() {
         return Err(Failure::Usage("the list of tags is empty".to_owned()));
+    }
+    if args.verify {
+        return shared_tier::verify(args);
     }
     let purge = Purge { urls: args.urls.clone(), tags, all: args.all, soft: args.soft };
     let purged = args.process.client()?.purge(&purge)?;

@@ -42,6 +42,7 @@ fn perform(job: Job) -> Result<ExitCode, Failure> {
         Job::Other(Command::Top(args)) => top::top(&args),
         Job::Other(Command::Purge(args)) => commands::purge(&args),
         Job::Other(Command::Ban(args)) => commands::ban(&args),
+        Job::Other(Command::Shared(command)) => commands::shared(&command),
         Job::Other(Command::Reload(args)) => commands::reload(&args),
         Job::Other(Command::Log(args)) => commands::log(&args),
         Job::Other(Command::Pools(args)) => commands::pools(&args),

@@ -2,6 +2,7 @@
 
 mod fetches;
 mod hits;
+mod inspection;
 mod purges;
 mod settings;
 mod unshared;

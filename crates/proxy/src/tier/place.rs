@@ -51,6 +51,21 @@ impl Place {
         Place::of(site, route, object.key(), object.host(), object.path())
     }
 
+    /// The tier.
+    pub(super) fn tier(&self) -> &SharedTier {
+        &self.tier
+    }
+
+    /// The server that has it.
+    pub(crate) fn server(&self) -> &Arc<TierServer> {
+        &self.server
+    }
+
+    /// The key of the entry, as text.
+    pub(crate) fn entry_key(&self) -> String {
+        self.entry().key.to_string()
+    }
+
     /// Whether the route writes to the tier.
     pub(super) fn may_write(&self) -> bool {
         self.may_write

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use super::clock::now;
 
 /// The memory that purges of other nodes are applied to.
-pub(super) trait Memory {
+pub(crate) trait Memory {
     /// Applies a purge.
     fn apply(&self, record: &Record);
 }

@@ -1,5 +1,6 @@
 //! The mailbox of the upkeep: requests of serving cores for résumés, and the notice of another configuration.
 
+use crate::tier::{Inspected, Inspection};
 use sandarac_balance::BackendId;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -13,12 +14,25 @@ pub(crate) struct Mailbox {
     received: Mutex<Receiver<(usize, BackendId)>>,
     site: Notify,
     tier: Notify,
+    inspections: Sender<InspectionOrder>,
+    inspections_received: Mutex<Receiver<InspectionOrder>>,
 }
+
+/// An inspection of the shared tier, and where its result goes.
+pub(crate) type InspectionOrder = (Inspection, std::sync::mpsc::Sender<Inspected>);
 
 impl Default for Mailbox {
     fn default() -> Mailbox {
         let (resumes, received) = channel(CAPACITY);
-        Mailbox { resumes, received: Mutex::new(received), site: Notify::new(), tier: Notify::new() }
+        let (inspections, inspections_received) = channel(CAPACITY);
+        Mailbox {
+            resumes,
+            received: Mutex::new(received),
+            site: Notify::new(),
+            tier: Notify::new(),
+            inspections,
+            inspections_received: Mutex::new(inspections_received),
+        }
     }
 }
 
@@ -31,6 +45,16 @@ impl Mailbox {
     /// Reports that another configuration is to be worked on.
     pub(crate) fn change_site(&self) {
         self.site.notify_one();
+    }
+
+    /// Orders an inspection of the shared tier. One beyond those that are queued is dropped.
+    pub(crate) fn inspect(&self, order: InspectionOrder) {
+        let _ = self.inspections.try_send(order);
+    }
+
+    /// The next inspection.
+    pub(super) async fn inspection(&self) -> Option<InspectionOrder> {
+        self.inspections_received.lock().await.recv().await
     }
 
     /// Reports that servers of the shared tier are owed purges.

@@ -57,6 +57,13 @@ async fn look_after(shared: &Arc<Shared>, tier: &Arc<SharedTier>, origins: &Orig
         links.prune(Some(tier));
         tokio::select! {
             () = shared.upkeep_mailbox.tier_owed() => {}
+            Some((inspection, result)) = shared.upkeep_mailbox.inspection() => {
+                let (shared, links) = (shared.clone(), links.clone());
+                tokio::task::spawn_local(async move {
+                    // The caller may have given up.
+                    let _ = result.send(inspection.run(&*shared, &links).await);
+                });
+            }
             () = tokio::time::sleep(TICK) => resolve_in = resolve_in.saturating_sub(TICK),
         }
     }

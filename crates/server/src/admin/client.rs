@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 
 use super::listener::is_trusted;
 use super::{
-    AddBackend, AskPools, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged, Refusal,
-    Reloaded, RemoveBackend, Standing, Stats, Status,
+    AddBackend, AskPools, AskShared, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged,
+    Refusal, Reloaded, RemoveBackend, SharedContent, Standing, Stats, Status,
 };
 
 /// How long the process may take to accept a request, to begin a response, and between two pieces of one.
@@ -173,6 +173,11 @@ impl AdminClient {
     /// Purges.
     pub fn purge(&self, purge: &Purge) -> Result<Purged, Error> {
         self.ask("POST", "/purge", Some(encode(purge)))
+    }
+
+    /// What the shared tier has for a URL.
+    pub fn shared(&self, ask: &AskShared) -> Result<SharedContent, Error> {
+        self.ask("POST", "/shared", Some(encode(ask)))
     }
 
     /// Bans all objects that match an expression.

@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::listener::Caller;
-use super::{AskPools, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
+use super::{AskPools, AskShared, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::http_service::HttpService;
 use crate::logs::{Filter, Subscription, Viewer};
 
@@ -139,6 +139,7 @@ fn router(shared: Arc<Shared>, max_body: usize) -> Router {
         .route("/metrics", get(prometheus))
         .route("/log", get(log))
         .route("/purge", post(purge))
+        .route("/shared", post(shared_tier))
         .route("/ban", post(ban))
         .route("/reload", post(reload))
         .route("/pools", get(pools))
@@ -255,6 +256,11 @@ async fn purge(State(shared): Process, request: Request) -> Result<Response, Fai
     Ok(as_json(&call(shared, move |control| control.purge(&purge)).await?))
 }
 
+async fn shared_tier(State(shared): Process, request: Request) -> Result<Response, Failure> {
+    let ask: AskShared = read(request, r#"{"url": "https://example.org/a"}"#).await?;
+    Ok(as_json(&call(shared, move |control| control.shared(&ask)).await?))
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ban {
@@ -362,7 +368,7 @@ async fn log(
 }
 
 /// The known paths and methods.
-const KNOWN_CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /ban, /reload, /pool/add, /pool/remove or \
+const KNOWN_CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /shared, /ban, /reload, /pool/add, /pool/remove or \
                      /pool/drain";
 
 async fn unknown() -> Failure {

@@ -36,6 +36,10 @@ impl Control for Process {
         Err(Refusal::invalid("unknown variable `hots`").at("column 1").instead("did you mean `host`?"))
     }
 
+    fn shared(&self, _: &AskShared) -> Result<SharedContent, Refusal> {
+        Ok(SharedContent::default())
+    }
+
     fn reload(&self) -> Result<Reloaded, Refusal> {
         Err(Refusal::failed("the file is gone"))
     }

@@ -13,8 +13,8 @@ use super::state::ProcessState;
 use super::stats::stats;
 use super::{pools, shared_tier};
 use crate::admin::{
-    AddBackend, AskPools, Banned, CacheStatus, Control, DrainBackend, Ordered, Pools, Purge, Purged, Refusal,
-    Reloaded, RemoveBackend, State, Stats, Status,
+    AddBackend, AskPools, AskShared, Banned, CacheStatus, Control, DrainBackend, Ordered, Pools, Purge,
+    Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State, Stats, Status,
 };
 use crate::logs::{Filter, Subscription, Viewer};
 
@@ -96,6 +96,10 @@ impl Control for ProcessControl {
         shared.store.ban(parsed, wall());
         let unreached = calls.map(|calls| calls.wait()).unwrap_or_default();
         Ok(Banned { active: shared.store.stats().bans, unreached })
+    }
+
+    fn shared(&self, ask: &AskShared) -> Result<SharedContent, Refusal> {
+        shared_tier::content(&self.0.shared, ask)
     }
 
     fn reload(&self) -> Result<Reloaded, Refusal> {

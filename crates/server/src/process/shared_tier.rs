@@ -1,8 +1,10 @@
 //! The shared tier in status and metrics.
 
-use sandarac_proxy::{Shared, TierCount, TierServerState};
+use sandarac_message::FieldsBuf;
+use sandarac_proxy::{Inspected, InspectedResponse, Shared, TierCount, TierServerState};
 
-use crate::admin::{Metric, SharedServerStatus, Value};
+use crate::admin::{AskShared, Metric, Refusal, SharedContent, SharedEntry, SharedServerStatus, Value};
+use crate::human::{bytes, span};
 
 /// The servers, for the status.
 pub(super) fn status(shared: &Shared) -> Vec<SharedServerStatus> {
@@ -54,4 +56,58 @@ pub(super) fn metrics(shared: &Shared, metrics: &mut Vec<Metric>) {
         let all = counts.chain([ejections]).chain(gauges);
         metrics.extend(all.map(|metric| metric.with("server", server.name.clone())));
     }
+}
+
+/// What the tier has for a URL.
+pub(super) fn content(shared: &Shared, ask: &AskShared) -> Result<SharedContent, Refusal> {
+    let mut fields = FieldsBuf::new();
+    for (name, value) in &ask.fields {
+        let is_name = sandarac_message::is_token(name.as_bytes());
+        let added = is_name.then(|| fields.push(name.as_bytes(), value.trim().as_bytes()).ok()).flatten();
+        added.ok_or_else(|| {
+            Refusal::invalid(format!("{name:?} with this value is no field"))
+                .instead("as Accept-Language and en")
+        })?;
+    }
+    let found = shared.inspect(&ask.url, &fields, (ask.everywhere, !ask.only_where, ask.remove));
+    let found = found.ok_or_else(|| {
+        Refusal::invalid(format!("{:?} is not an absolute URL", ask.url))
+            .instead("write it whole, as http://example.com/path")
+    })?;
+    let entries = found.map_err(Refusal::failed)?.into_iter().map(entry).collect();
+    Ok(SharedContent { objects: shared.objects_of_url(&ask.url, &fields) as u64, entries })
+}
+
+fn entry(found: Inspected) -> SharedEntry {
+    let Inspected { scheme, key, server, kind, is_used, why, response } = found;
+    SharedEntry {
+        scheme: scheme.to_owned(),
+        server,
+        key,
+        kind: kind.map(str::to_owned),
+        used: is_used,
+        why,
+        response: response.map(|response| describe(&response)),
+    }
+}
+
+fn describe(response: &InspectedResponse) -> String {
+    let InspectedResponse { status, age, fresh_for, left, tags, chunks, .. } = response;
+    let mut text = format!("status {status}, {}", bytes(response.bytes));
+    if response.is_compressed {
+        text.push_str(" compressed");
+    }
+    if *chunks > 0 {
+        text.push_str(&format!(" in {chunks} chunks"));
+    }
+    text.push_str(&format!(", {} old, ", span(age.as_secs())));
+    match u64::try_from(*fresh_for) {
+        Ok(seconds) => text.push_str(&format!("fresh for {}", span(seconds))),
+        Err(_) => text.push_str(&format!("stale for {}", span(fresh_for.unsigned_abs()))),
+    }
+    if let Some(left) = left {
+        text.push_str(&format!(", kept for {}", span(u64::from(*left))));
+    }
+    text.push_str(&format!(", {tags} tags"));
+    text
 }
