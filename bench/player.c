@@ -1,8 +1,8 @@
 /* Plays part of a log of requests, in its order, over keep-alive connections in a closed loop: whichever client is free
    sends the next line. Every answer is checked: 200, a length, and for GET a body that begins with <!-- HOST TARGET -->.
-   usage: player PORT LOG FIRST COUNT CLIENTS SECONDS TIMES
+   usage: player PORT LOG FIRST COUNT CLIENTS SECONDS TIMES [WORD]
    LOG has lines METHOD HOST TARGET; after SECONDS no more are sent. Writes the microseconds of each line of the part to
-   TIMES, as native 32-bit numbers (0: not answered), and prints "answered errors seconds". */
+   TIMES, as native 32-bit numbers (0: not answered), and prints "answered errors seconds", and with WORD how many heads had it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,7 +33,8 @@ struct client {
 static struct client clients[MAX_CLIENTS];
 static struct line *lines;
 static uint32_t *times;
-static long first, count, next_line, in_flight, answered, errors;
+static long first, count, next_line, in_flight, answered, errors, with_word;
+static const char *word;
 static int port, poller;
 static double began, seconds;
 
@@ -126,6 +127,7 @@ static void readable(struct client *c)
 		char *length = strcasestr(c->kept, "\r\ncontent-length:");
 		if (!length || length > body || strncmp(c->kept, "HTTP/1.1 200", 12)) return finish(c, 0);
 		c->length = body + 4 - c->kept + atol(length + 17);
+		with_word += word && memmem(c->kept, body - c->kept, word, strlen(word));
 	}
 	if (c->received < c->length) return;
 	finish(c, c->received == c->length && is_right(c, strstr(c->kept, "\r\n\r\n") + 4));
@@ -146,7 +148,8 @@ static long read_log(const char *path)
 
 int main(int argc, char **argv)
 {
-	if (argc != 8) return fprintf(stderr, "usage: player PORT LOG FIRST COUNT CLIENTS SECONDS TIMES\n"), 2;
+	if (argc != 8 && argc != 9) return fprintf(stderr, "usage: player PORT LOG FIRST COUNT CLIENTS SECONDS TIMES [WORD]\n"), 2;
+	word = argv[8];
 	port = atoi(argv[1]), first = atol(argv[3]), count = atol(argv[4]), seconds = atof(argv[6]);
 	int number = atoi(argv[5]);
 	long held = read_log(argv[2]);
@@ -167,6 +170,8 @@ int main(int argc, char **argv)
 	double spent = now() - began;
 	FILE *out = fopen(argv[7], "wb");
 	if (!out || fwrite(times, sizeof *times, count, out) != (size_t)count || fclose(out)) die(argv[7]);
-	printf("%ld %ld %.6f\n", answered, errors, spent);
+	printf("%ld %ld %.6f", answered, errors, spent);
+	if (word) printf(" %ld", with_word);
+	printf("\n");
 	return 0;
 }

@@ -100,7 +100,7 @@ def _parse(arguments):
 
 def _compare(options):
     """Prints the table; says whether any case takes more than it may."""
-    binaries = {"new": tools.sandarac(options.binary or _build())}
+    binaries = {"new": tools.sandarac(options.binary or build())}
     if options.against:
         binaries = {"old": tools.sandarac(options.against), **binaries}
     if options.profiles:
@@ -129,7 +129,8 @@ def _compare(options):
     return worse
 
 
-def _build():
+def build():
+    """The sandarac to count, built now unless it is up to date."""
     done = subprocess.run(_BUILD, cwd=tools.ROOT)
     if done.returncode:
         raise tools.Missing("sandarac did not build; name a binary with --binary")
@@ -141,14 +142,28 @@ def _per_request(bench, case, many, profile):
 
 
 def _total(bench, case, requests, profile):
-    """Instructions of a server, from start to end, that answers so many requests."""
     origin = bench.start_origin()
     try:
-        under = [*_VALGRIND, f"--cachegrind-out-file={profile or os.devnull}"]
-        server = bench.start("sandarac", "instructions", peers.Origin(origin.port), under=under)
+        return total(
+            lambda under: bench.start("sandarac", "instructions", peers.Origin(origin.port), under=under),
+            origin,
+            case,
+            requests,
+            profile,
+        )
+    finally:
+        origin.stop()
+
+
+def total(start, origin, case, requests, profile=None):
+    """Instructions of a server, from start to end, that answers so many requests. `start` takes the command of a tool, and
+    starts the server under it; `origin` is the counting one behind it."""
+    seen = peers.requests_seen(origin)
+    try:
+        server = start([*_VALGRIND, f"--cachegrind-out-file={profile or os.devnull}"])
         try:
             load.ask_in_turn(server.port, case.target, requests, {"Host": case.host, **case.fields}, case.status)
-            seen = peers.requests_seen(origin)
+            seen = peers.requests_seen(origin) - seen
             server.daemon.stop()
             output = server.daemon.output()
         finally:
@@ -156,8 +171,6 @@ def _total(bench, case, requests, profile):
     except (OSError, http.client.HTTPException, load.LoadFailed) as failure:
         hint = "; was it built with --cfg rustix_use_libc?" if isinstance(failure, OSError) else ""
         raise NotCounted(f"{case.name}: {type(failure).__name__}: {failure}{hint}") from failure
-    finally:
-        origin.stop()
     if seen != requests if case.forwarded else seen > 1:
         raise NotCounted(f"{case.name}: the origin saw {seen} of {requests} requests")
     found = re.search(r"I +refs: +([\d,]+)", output)

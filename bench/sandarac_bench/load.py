@@ -19,6 +19,19 @@ class LoadFailed(Exception):
     """The load generator itself failed; the text is what it printed."""
 
 
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self._path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
 def wrk(core, port, path, seconds):
     """`seconds` of 64 keep-alive connections in a closed loop. Latencies are microseconds."""
     command = ["taskset", "-c", str(core), "wrk", "--latency", "-t", "1", "-c", str(WRK_CONNECTIONS)]

@@ -18,11 +18,13 @@ PACKAGES = {
     "ab": "apache2-utils",
     "h2load": "nghttp2-client",
     "cc": "gcc",
+    "memcached": "memcached",
+    "valgrind": "valgrind",
 }
 # Not programs but modules of Apache, found by their files.
 PHP_PACKAGES = ["libapache2-mod-php", "php-sqlite3"]
 # Debian starts these as services when it installs them; the bench starts its own on its own ports.
-_SERVICES = {"nginx": "nginx", "varnish": "varnish", "haproxy": "haproxy", "apache2": "apache2"}
+_SERVICES = {"memcached": "memcached", "nginx": "nginx", "varnish": "varnish", "haproxy": "haproxy", "apache2": "apache2"}
 
 
 class Missing(Exception):

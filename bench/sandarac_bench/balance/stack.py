@@ -2,19 +2,17 @@
 
 import array
 import dataclasses
-import http.client
 import json
 import os
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from .. import machine, peers, tools
-from ..load import LoadFailed
+from ..load import LoadFailed, UnixConnection
 from ..process import Daemon, StartFailed
 from . import application
 from .cases import WORKERS
@@ -136,20 +134,9 @@ class Stack:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("worker", timeout=_START_SECONDS)
-        self._path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
-
-
 def _ask(path, method, target):
     """Asks a worker on its own socket."""
-    connection = _UnixConnection(path)
+    connection = UnixConnection(path, _START_SECONDS)
     try:
         connection.request(method, target)
         response = connection.getresponse()

@@ -1,7 +1,9 @@
 //! Conversion of a route's settings to a [`Route`].
 
 use sandarac_message::Name;
-use sandarac_policy::{Action, CacheRule, FixedAnswer, Match, PoolId, Redirect, ResponseEdits, Route};
+use sandarac_policy::{
+    Action, CacheRule, DigestOnce, FixedAnswer, Match, PoolId, Redirect, ResponseEdits, Route,
+};
 
 use crate::edits::{EditSettings, edits, refusal};
 use crate::field::FieldName;
@@ -81,6 +83,7 @@ pub(crate) fn route(
         upgrade,
         connect: route.connect,
         paths: route.paths,
+        digest: DigestOnce::default(),
     })
 }
 

@@ -21,4 +21,5 @@ pub use classes::{
 pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
 pub use pattern::{HostPattern, MethodName, PathPattern, bare_host};
 pub use routes::{Action, FixedAnswer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
+pub use rules_digest::DigestOnce;
 pub use template::{RequestParts, Template, TemplatePart, TemplatePiece};

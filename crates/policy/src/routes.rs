@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use crate::cache_rule::CacheRule;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host, lower_case};
+use crate::rules_digest::DigestOnce;
 use crate::template::Template;
 
 /// Identifies a route within one configuration.
@@ -45,6 +46,8 @@ pub struct Route {
     pub connect: bool,
     /// The treatment of a path with several readings.
     pub paths: PathReading,
+    /// The digest of the rules, once it was asked for.
+    pub digest: DigestOnce,
 }
 
 /// The treatment of a path that servers read differently, if the readings lead to different routes.
@@ -335,6 +338,7 @@ mod tests {
             upgrade: Vec::new(),
             connect: false,
             paths: PathReading::Strict,
+            digest: DigestOnce::default(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The digest of the rules of a route that decides which nodes share entries.
 
+use std::sync::OnceLock;
+
 use sandarac_message::caching::{CookieRule, Policy, Profile};
 use sandarac_message::glob::Glob;
 use sandarac_message::vary::VaryRule;
@@ -19,14 +21,40 @@ impl Route {
     /// Two facts about lifetimes decide what is stored, and are part of it: whether there is a forced
     /// lifetime, which overrides `no-cache`; and which statuses have a lifetime of their own, because other
     /// errors that blame one request are not stored.
+    ///
+    /// It is computed once: a route MUST NOT be changed afterwards, only a clone of it.
     pub fn rules_digest(&self) -> Option<[u8; 16]> {
-        let Route { action, request, response, matches: _, upgrade: _, connect: _, paths: _ } = self;
+        *self.digest.0.get_or_init(|| self.compute_rules_digest())
+    }
+
+    fn compute_rules_digest(&self) -> Option<[u8; 16]> {
+        let Route { action, request, response, matches: _, upgrade: _, connect: _, paths: _, digest: _ } =
+            self;
         let Action::Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = action else { return None };
         let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));
         digest.rule(rule);
         digest.edits(request);
         digest.response_edits(response);
         digest.0.finalize().as_bytes().first_chunk().copied()
+    }
+}
+
+/// The place of a route's digest once it is computed. It is asked for by each lookup in the shared tier, and
+/// takes longer than the rest of the lookup.
+#[derive(Debug, Default)]
+pub struct DigestOnce(OnceLock<Option<[u8; 16]>>);
+
+/// Empty, because a clone may be changed.
+impl Clone for DigestOnce {
+    fn clone(&self) -> DigestOnce {
+        DigestOnce::default()
+    }
+}
+
+/// Always equal, because it follows from the rules.
+impl PartialEq for DigestOnce {
+    fn eq(&self, _: &DigestOnce) -> bool {
+        true
     }
 }
 
@@ -205,6 +233,7 @@ mod tests {
             upgrade: vec!["websocket".to_owned()],
             connect: false,
             paths: PathReading::Strict,
+            digest: DigestOnce::default(),
         }
     }
 

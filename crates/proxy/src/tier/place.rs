@@ -19,6 +19,7 @@ pub(crate) struct Place {
     pub(super) tier: Arc<SharedTier>,
     pub(super) server: Arc<TierServer>,
     local: LocalKey,
+    entry: EntryKey,
     host: Bytes,
     path: Bytes,
     may_write: bool,
@@ -35,11 +36,13 @@ impl Place {
         }
         let local = LocalKey { key: key.to_bytes(), rules: route.rules_digest()? };
         let servers = tier.servers();
-        let server = servers.placement.as_ref()?.server_of(&tier.keys.entry(&local))?;
+        let entry = tier.keys.entry(&local);
+        let server = servers.placement.as_ref()?.server_of(&entry)?;
         Some(Place {
             tier: tier.clone(),
             server: servers.list[server].clone(),
             local,
+            entry,
             host: Bytes::copy_from_slice(host),
             path: Bytes::copy_from_slice(path),
             may_write: shared == SharedUse::ReadWrite,
@@ -73,7 +76,7 @@ impl Place {
 
     /// Where a lookup begins.
     pub(super) fn entry(&self) -> Target {
-        self.target(self.tier.keys.entry(&self.local))
+        self.target(self.entry)
     }
 
     /// The place of one variant under the index with this token; that of the entry if it is none.

@@ -10,7 +10,7 @@ use sandarac_config::{Config, ListenAddress, Listener, LogTarget, Warning};
 use sandarac_lab::{Row, fairness, rows};
 use sandarac_message::printable::printable;
 use sandarac_message::target::Scheme;
-use sandarac_policy::{Action, PathReading, PoolId, Route, Routes};
+use sandarac_policy::{Action, DigestOnce, PathReading, PoolId, Route, Routes};
 use sandarac_proxy::{Shared, SitePool};
 
 use super::player::{Plan, Played, play as drive};
@@ -246,6 +246,7 @@ fn only(place: usize, routes: &Routes) -> Route {
         upgrade: Vec::new(),
         connect: false,
         paths: PathReading::default(),
+        digest: DigestOnce::default(),
     }
 }
 

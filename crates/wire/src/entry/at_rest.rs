@@ -1,9 +1,10 @@
 //! Compression at rest: bodies of items, compressed by zstd where that saves room.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 
 use bytes::Bytes;
-use zstd::bulk::decompress;
+use zstd::bulk::Decompressor;
 use zstd::stream::write::Encoder;
 
 use super::{EntryError, MAX_BODY};
@@ -70,6 +71,12 @@ impl Write for Bounded {
     }
 }
 
+thread_local! {
+    /// Kept between bodies: its tables take longer to allocate and clear than a page takes to inflate. Some
+    /// 160 KB per thread that inflates. `None` until the first body.
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
 /// Inflates a body that declares `plain_len` bytes, and takes so many bytes of memory; the caller MUST have
 /// found that it accepts them.
 pub fn inflate(body: &[u8], plain_len: u64) -> Result<Bytes, EntryError> {
@@ -79,6 +86,16 @@ pub fn inflate(body: &[u8], plain_len: u64) -> Result<Bytes, EntryError> {
         Ok(plain) if plain.len() == len => Ok(plain.into()),
         _ => Err(EntryError::Inflated),
     }
+}
+
+fn decompress(body: &[u8], most: usize) -> io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        let decompressor = match kept {
+            Some(decompressor) => decompressor,
+            None => kept.insert(Decompressor::new()?),
+        };
+        decompressor.decompress(body, most)
+    })
 }
 
 #[cfg(test)]

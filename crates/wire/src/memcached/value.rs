@@ -17,14 +17,22 @@ pub struct Value {
 
 #[derive(Debug)]
 enum Content {
-    Kept { bytes: Vec<u8>, filled: usize },
-    Skipped { left: u64 },
+    /// `bytes` is as long as what has arrived until [`Value::room`] is asked for, so that what is copied is not
+    /// cleared before.
+    Kept {
+        bytes: Vec<u8>,
+        filled: usize,
+        size: usize,
+    },
+    Skipped {
+        left: u64,
+    },
 }
 
 impl Value {
     /// A value of `size` bytes, which are allocated now. The caller MUST have checked the size.
     pub fn kept(size: usize) -> Value {
-        Value { content: Content::Kept { bytes: vec![0; size], filled: 0 }, ended: 0 }
+        Value { content: Content::Kept { bytes: Vec::with_capacity(size), filled: 0, size }, ended: 0 }
     }
 
     /// A value of `size` bytes that is not wanted. It takes no memory.
@@ -35,9 +43,13 @@ impl Value {
     /// Takes the bytes of `input` that belong to the value and its end, and returns their number.
     pub fn take(&mut self, input: &[u8]) -> Result<usize, Refusal> {
         let content = match &mut self.content {
-            Content::Kept { bytes, filled } => {
-                let count = input.len().min(bytes.len() - *filled);
-                bytes[*filled..*filled + count].copy_from_slice(&input[..count]);
+            Content::Kept { bytes, filled, size } => {
+                let count = input.len().min(*size - *filled);
+                if bytes.len() == *filled {
+                    bytes.extend_from_slice(&input[..count]);
+                } else {
+                    bytes[*filled..*filled + count].copy_from_slice(&input[..count]);
+                }
                 *filled += count;
                 count
             }
@@ -59,7 +71,10 @@ impl Value {
     /// Where the rest of the value can be read to. Empty if nothing of it is missing, or if it is skipped.
     pub fn room(&mut self) -> &mut [u8] {
         match &mut self.content {
-            Content::Kept { bytes, filled } => &mut bytes[*filled..],
+            Content::Kept { bytes, filled, size } => {
+                bytes.resize(*size, 0);
+                &mut bytes[*filled..]
+            }
             Content::Skipped { .. } => &mut [],
         }
     }
