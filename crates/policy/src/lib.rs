@@ -6,6 +6,7 @@
 mod byte_size;
 mod cache_rule;
 mod classes;
+mod digest_once;
 mod edits;
 mod pattern;
 mod routes;
@@ -18,8 +19,8 @@ pub use classes::{
     ClassPart, ClassPattern, ClassPiece, ClassRule, ClassTable, ClassTemplate, Classifier, Subject,
     TableConflict,
 };
+pub use digest_once::DigestOnce;
 pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
 pub use pattern::{HostPattern, MethodName, PathPattern, bare_host};
 pub use routes::{Action, FixedAnswer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
-pub use rules_digest::DigestOnce;
 pub use template::{RequestParts, Template, TemplatePart, TemplatePiece};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::cache_rule::CacheRule;
+use crate::digest_once::DigestOnce;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host, lower_case};
-use crate::rules_digest::DigestOnce;
 use crate::template::Template;
 
 /// Identifies a route within one configuration.

@@ -1,7 +1,5 @@
 //! The digest of the rules of a route that decides which nodes share entries.
 
-use std::sync::OnceLock;
-
 use sandarac_message::caching::{CookieRule, Policy, Profile};
 use sandarac_message::glob::Glob;
 use sandarac_message::vary::VaryRule;
@@ -36,25 +34,6 @@ impl Route {
         digest.edits(request);
         digest.response_edits(response);
         digest.0.finalize().as_bytes().first_chunk().copied()
-    }
-}
-
-/// The place of a route's digest once it is computed. It is asked for by each lookup in the shared tier, and
-/// takes longer than the rest of the lookup.
-#[derive(Debug, Default)]
-pub struct DigestOnce(OnceLock<Option<[u8; 16]>>);
-
-/// Empty, because a clone may be changed.
-impl Clone for DigestOnce {
-    fn clone(&self) -> DigestOnce {
-        DigestOnce::default()
-    }
-}
-
-/// Always equal, because it follows from the rules.
-impl PartialEq for DigestOnce {
-    fn eq(&self, _: &DigestOnce) -> bool {
-        true
     }
 }
 
@@ -193,6 +172,7 @@ mod tests {
     use super::*;
     use crate::byte_size::ByteSize;
     use crate::cache_rule::SharedUse;
+    use crate::digest_once::DigestOnce;
     use crate::pattern::MethodName;
     use crate::routes::{FixedAnswer, Match, PathReading, PoolId};
     use crate::template::{Template, TemplatePart, TemplatePiece};
