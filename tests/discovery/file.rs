@@ -81,8 +81,8 @@ fn a_last_line_without_an_end_counts_once_the_file_rests() {
 #[test]
 fn what_makes_no_sense_is_said_and_the_rest_is_taken() {
     let file = Addresses::new();
-    file.replace("http://127.0.0.1:8001\n127.0.0.1:8002\nhttp://127.0.0.1:8001\n");
-    let listing = file.watch().lists(&["http://127.0.0.1:8001"]);
+    file.replace("http://127.0.0.1:8001\n127.0.0.1\n127.0.0.1:8002\nhttp://127.0.0.1:8001\n");
+    let listing = file.watch().lists(&["http://127.0.0.1:8001", "http://127.0.0.1:8002"]);
     assert_eq!(listing.ignored.count(IgnoredReason::BadAddress), 1);
     assert_eq!(listing.ignored.count(IgnoredReason::DuplicateAddress), 1);
 }

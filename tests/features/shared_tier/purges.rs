@@ -270,3 +270,14 @@ fn an_entry_that_is_newer_than_the_known_log_is_used() {
         assert_eq!(shared.text(), fetched.text());
     }
 }
+
+/// A trial lost the invalidation with the tombstone, and a copy of another node came back as an entry.
+#[test]
+fn what_an_unsafe_request_has_removed_stays_removed_when_the_server_forgets() {
+    let fleet = Fleet::new(numbered(tagged));
+    fleet.load("/page");
+    fleet.first.exchange(&post("/page", "")).expect(204);
+    fleet.server.ask("flush_all\r\n", "OK\r\n");
+    assert!(fleet.follows("/page", "1") != "1");
+    assert_ne!(fleet.first.get("/page").expect(200).text(), "1");
+}

@@ -60,7 +60,10 @@ impl Asking {
         let step = place.server.with(&*core.shared, |server| lookup.next(now(), server, &ban_holds));
         // It may end a claim.
         if let LookupStep::Send(commands) = step {
-            core.tier_links.send_and_forget(&place.tier, &place.server, commands);
+            let (core, place) = (core.handle(), place.clone());
+            sandarac_net::spawn(async move {
+                core.tier_links.send(&place.tier, &place.server, commands).await;
+            });
         }
     }
 

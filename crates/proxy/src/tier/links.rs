@@ -111,23 +111,6 @@ impl Links {
         }
     }
 
-    /// Sends operations whose outcome does not matter.
-    pub(super) fn send_and_forget(
-        &self,
-        tier: &SharedTier,
-        server: &Arc<TierServer>,
-        commands: Vec<Command>,
-    ) {
-        if !server.is_reachable() {
-            return;
-        }
-        if let Some(link) = self.link(tier, server) {
-            for command in commands {
-                drop(submit(&link.small, command, 0, Deadline::Total(tier.timeout())));
-            }
-        }
-    }
-
     /// Closes the connections to servers that are not in use any more.
     pub(crate) fn prune(&self, tier: Option<&SharedTier>) {
         let servers = tier.map(SharedTier::servers);

@@ -8,7 +8,7 @@ use sandarac_message::Fields;
 use sandarac_message::target::Scheme;
 use sandarac_net::wall;
 use sandarac_policy::SharedUse;
-use sandarac_tier::{Reply, tombstone};
+use sandarac_tier::{Command, Reply, tombstone};
 use sandarac_wire::entry::{Effect, Purge, Record, Token};
 
 use super::Place;
@@ -38,8 +38,8 @@ pub(crate) async fn reached(calls: &PurgeCalls) -> Vec<String> {
     }
 }
 
-/// Removes the entries of targets that an unsafe request has invalidated: the next lookup of this node finds
-/// none. A server that does not answer is owed a purge.
+/// Purges the entries of targets that an unsafe request has invalidated: the next lookup of this node finds none.
+/// Where there is none, a tombstone stops a fetch in flight. A server that does not answer is owed a purge.
 pub(crate) async fn invalidate(core: &Rc<Core>, site: &Site, host: &[u8], targets: &[Vec<u8>]) {
     let routes = &site.config.routes;
     let mut purges = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) async fn invalidate(core: &Rc<Core>, site: &Site, host: &[u8], target
         for scheme in [Scheme::Http, Scheme::Https] {
             let key = hash::key(&rule.key, scheme, host, target, Fields::default());
             let Some(place) = Place::of(site, route, key, host, &keyed) else { continue };
-            if !entomb(core, &place).await {
+            if has_entry(core, &place).await || !entomb(core, &place).await {
                 purges.extend(of_target(routes, host, target));
                 break;
             }
@@ -65,6 +65,16 @@ pub(crate) async fn invalidate(core: &Rc<Core>, site: &Site, host: &[u8], target
     if !purges.is_empty() {
         core.shared.note_purges(purges, Effect::Hard, Duration::ZERO);
     }
+}
+
+/// Whether there is an entry, which other nodes may have copies of. Then a record goes into the logs: a tombstone
+/// may be lost while a copy is not. Where there is nothing, records would only fill the logs.
+async fn has_entry(core: &Core, place: &Place) -> bool {
+    /// Bytes of a tombstone, which is shorter than any other item.
+    const TOMBSTONE: u64 = 39;
+    let get = Command::Get { key: place.entry().key, value: false };
+    let replies = core.tier_links.send(&place.tier, &place.server, vec![get]).await;
+    matches!(&replies[..], [Reply::Item(item)] if item.size > TOMBSTONE)
 }
 
 /// Puts a tombstone in the place of an entry. Returns whether the server took it.
