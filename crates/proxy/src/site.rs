@@ -6,7 +6,7 @@ use sandarac_config::{Config, Credentials, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
-use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
+use sandarac_net::{AcceptTls, ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
 use sandarac_policy::PoolId;
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
@@ -51,6 +51,8 @@ pub(crate) struct SiteListener {
     scheme: Scheme,
     /// Whether every connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
+    /// TLS with clients.
+    pub(crate) tls: Option<AcceptTls>,
 }
 
 /// What is added to requests to describe their path to origins.
@@ -113,6 +115,7 @@ impl Site {
                 trusted: listener.trusted_proxies.clone(),
                 scheme: listener.scheme,
                 proxy_protocol: listener.proxy_protocol,
+                tls: None,
             };
             (bound.id, listener)
         });
