@@ -1,5 +1,6 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
+use crate::origin_tls::OriginTls;
 use crate::pool::{PoolChanges, SitePool};
 use crate::tier::SharedTier;
 use sandarac_config::{Config, Credentials, Network};
@@ -90,10 +91,11 @@ impl Deref for LocalSite {
 impl Site {
     /// Prepares `config`. `bound` are the listeners, in the order of the configuration. Pools keep the state
     /// that `before` has of the same backends. `seed` decides between equal backends. `credentials` are those
-    /// of the shared tier, which is not used without.
+    /// of the shared tier, which is not used without. `origin_tls` has TLS to the backends of each pool.
     pub fn new(
         config: Config,
         credentials: Option<Credentials>,
+        origin_tls: &[Option<OriginTls>],
         bound: &[Listener],
         before: Option<&Site>,
         seed: u64,
@@ -101,7 +103,8 @@ impl Site {
         let pool_changes = before.map_or_else(Arc::default, |site| site.pool_changes.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
             let known = before.and_then(|site| site.pool(&settings.name));
-            SitePool::new(settings, known, seed.wrapping_add(at as u64), pool_changes.clone())
+            let pool = SitePool::new(settings, known, seed.wrapping_add(at as u64), pool_changes.clone());
+            pool.with_tls(origin_tls.get(at).cloned().flatten())
         });
         let limits = &config.limits;
         let request_head = Limits {

@@ -18,7 +18,7 @@ pub(super) fn site(
     bound: &[Listener],
     before: Option<&Site>,
 ) -> Site {
-    Site::new(config, credentials, bound, before, seed())
+    Site::new(config, credentials, &[], bound, before, seed())
 }
 
 /// A random seed: two processes should not make the same choices.

@@ -41,7 +41,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let pool = sandarac_policy::PoolId::at(0);
         let store = Arc::new(Store::new(Settings::new(16 << 20)));
         let shared =
-            Shared::new(Site::new(config, None, &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
+            Shared::new(Site::new(config, None, &[], &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
         let core = Core::new(shared, 0, Box::new(NoLog));
         let site = core.site();
         let fields: FieldsBuf = [("Host", "www.example")].into_iter().collect();

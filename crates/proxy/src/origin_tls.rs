@@ -1,0 +1,142 @@
+//! TLS to backends.
+
+use crate::Fault;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, Error};
+use sandarac_balance::{Endpoint, Host};
+use sandarac_message::status_fields::ProxyError;
+use sandarac_net::Stream;
+use sandarac_net::tls::{ClientSide, HandshakeFault, TlsStream, connect};
+use std::sync::Arc;
+
+/// TLS to the backends of a pool. Two are equal if their connections may be used in place of each other.
+#[derive(Clone, Debug)]
+pub struct OriginTls {
+    config: Arc<ClientConfig>,
+    /// The name that is asked for and verified; that of the address if `None`.
+    server_name: Option<ServerName<'static>>,
+}
+
+impl PartialEq for OriginTls {
+    fn eq(&self, other: &OriginTls) -> bool {
+        Arc::ptr_eq(&self.config, &other.config) && self.server_name == other.server_name
+    }
+}
+
+/// Why there is no TLS with a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate was issued by no trusted CA.
+    UnknownIssuer,
+    /// The certificate is for another name.
+    WrongName,
+    /// The certificate has expired.
+    Expired,
+    /// The certificate is not valid yet.
+    NotYetValid,
+    /// The certificate was revoked.
+    Revoked,
+    /// The certificate does not verify for another reason.
+    BadCertificate,
+    /// The backend refused the connection with an alert.
+    Alert,
+    /// The backend has no version, suite or group in common with this program.
+    Incompatible,
+    /// The backend does not speak TLS, or breaks its rules.
+    Protocol,
+    /// The connection ended in the handshake.
+    Ended,
+}
+
+impl TlsFault {
+    /// The name in logs and counters.
+    pub(crate) const fn name(self) -> &'static str {
+        match self.proxy_error() {
+            ProxyError::TlsCertificateError => "tls-certificate",
+            ProxyError::TlsAlertReceived => "tls-alert",
+            _ => "tls-protocol",
+        }
+    }
+
+    /// The error type for Proxy-Status (RFC 9209 §2.3).
+    pub(crate) const fn proxy_error(self) -> ProxyError {
+        match self {
+            TlsFault::Alert => ProxyError::TlsAlertReceived,
+            TlsFault::Incompatible | TlsFault::Protocol | TlsFault::Ended => ProxyError::TlsProtocolError,
+            TlsFault::UnknownIssuer
+            | TlsFault::WrongName
+            | TlsFault::Expired
+            | TlsFault::NotYetValid
+            | TlsFault::Revoked
+            | TlsFault::BadCertificate => ProxyError::TlsCertificateError,
+        }
+    }
+
+    /// A description for people and logs.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            TlsFault::UnknownIssuer => {
+                "its certificate was issued by no CA that is trusted; name the CA in [pool.NAME] tls.ca"
+            }
+            TlsFault::WrongName => {
+                "its certificate is for another name; name it in [pool.NAME] tls.server_name"
+            }
+            TlsFault::Expired => "its certificate has expired",
+            TlsFault::NotYetValid => "its certificate is not valid yet",
+            TlsFault::Revoked => "its certificate was revoked",
+            TlsFault::BadCertificate => "its certificate does not verify",
+            TlsFault::Alert => "it refused the connection with an alert",
+            TlsFault::Incompatible => "it has no version or cipher suite in common with this program",
+            TlsFault::Protocol => "it does not speak TLS properly; is http:// meant?",
+            TlsFault::Ended => "the connection ended in the handshake",
+        }
+    }
+
+    fn of(fault: &HandshakeFault) -> TlsFault {
+        let HandshakeFault::Tls(error) = fault else { return TlsFault::Ended };
+        match error {
+            Error::InvalidCertificate(why) => match why {
+                CertificateError::UnknownIssuer => TlsFault::UnknownIssuer,
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                    TlsFault::WrongName
+                }
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFault::Expired,
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    TlsFault::NotYetValid
+                }
+                CertificateError::Revoked => TlsFault::Revoked,
+                _ => TlsFault::BadCertificate,
+            },
+            Error::NoCertificatesPresented | Error::UnsupportedNameType => TlsFault::BadCertificate,
+            Error::AlertReceived(_) => TlsFault::Alert,
+            Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsFault::Incompatible,
+            _ => TlsFault::Protocol,
+        }
+    }
+}
+
+impl OriginTls {
+    /// TLS with `config`. `server_name` is asked for and verified, if given, else the host of each address.
+    pub fn new(config: Arc<ClientConfig>, server_name: Option<ServerName<'static>>) -> OriginTls {
+        OriginTls { config, server_name }
+    }
+
+    /// Serves the handshake on a connection to `endpoint`.
+    pub(crate) async fn begin(
+        &self,
+        stream: Stream,
+        endpoint: &Endpoint,
+    ) -> Result<TlsStream<ClientSide>, Fault> {
+        let name = match (&self.server_name, endpoint) {
+            (Some(name), _) => name.clone(),
+            (None, Endpoint::Tcp(Host::Ip(ip), _)) => ServerName::IpAddress((*ip).into()),
+            (None, Endpoint::Tcp(Host::Name(name), _)) => {
+                ServerName::try_from(name.to_string()).map_err(|_| Fault::TlsFailed(TlsFault::WrongName))?
+            }
+            (None, Endpoint::Unix(_)) => return Err(Fault::TlsFailed(TlsFault::WrongName)),
+        };
+        connect(stream, self.config.clone(), name)
+            .await
+            .map_err(|fault| Fault::TlsFailed(TlsFault::of(&fault)))
+    }
+}
