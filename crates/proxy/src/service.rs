@@ -188,7 +188,7 @@ impl Service for Core {
         let head = &request.head;
         let mut found = None;
         let judged = receive(&site, peer, head).map(|received| {
-            let verdict = verdict(&site, &received, head);
+            let verdict = verdict(&site, peer, &received, head);
             (received, verdict)
         });
         // A body has to be read or forwarded first.

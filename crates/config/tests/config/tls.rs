@@ -84,9 +84,9 @@ fn mistakes_are_named_with_what_was_meant() {
             "",
         ),
         (
-            "tls = { directory = \"/a\", cipher_suites = \"TLS_AES_128_GCM_SHA265\" }",
-            "there is no cipher suite \"TLS_AES_128_GCM_SHA265\"",
-            "\"TLS_AES_128_GCM_SHA265\"",
+            "tls = { directory = \"/a\", cipher_suites = \"TLS_AES_128_GCM_SHA25\" }",
+            "there is no cipher suite \"TLS_AES_128_GCM_SHA25\"",
+            "\"TLS_AES_128_GCM_SHA25\"",
             "did you mean \"TLS_AES_128_GCM_SHA256\"?",
         ),
         (
