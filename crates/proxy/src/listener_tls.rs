@@ -3,6 +3,7 @@
 
 use arc_swap::ArcSwap;
 use sandarac_config::{CertificateConfig, ClientCertificateMode, PoolTls, TlsVersion};
+use sandarac_net::AcceptTls;
 use sandarac_tls::{
     CertificateFiles, ClientCertificates, ClientMode, ClientSettings, Fault, Loading, ServerSettings,
     ServerTls, Stamps, Version, Warning,
@@ -48,14 +49,9 @@ impl ListenerTls {
         self.current.load_full()
     }
 
-    /// The configuration in force, for a new connection.
-    pub fn server_config(&self) -> Arc<rustls::ServerConfig> {
-        self.current.load().config.clone()
-    }
-
-    /// How long a handshake may take.
-    pub fn handshake_timeout(&self) -> Duration {
-        self.handshake_timeout
+    /// TLS for a new connection.
+    pub(crate) fn accept(&self) -> AcceptTls {
+        AcceptTls { config: self.current.load().config.clone(), timeout: self.handshake_timeout }
     }
 
     /// The settings.

@@ -223,11 +223,6 @@ impl Site {
         listeners.filter_map(|(_, listener)| Some((&listener.address, listener.tls.as_ref()?)))
     }
 
-    /// TLS for a new connection to a listener; `None` if it is not encrypted.
-    pub(crate) fn listener_tls(&self, id: ListenerId) -> Option<&Arc<ListenerTls>> {
-        self.listener(id)?.tls.as_ref()
-    }
-
     /// Whether a listener is in force.
     pub(crate) fn is_listening(&self, id: ListenerId) -> bool {
         let in_force = self.config.listeners.len().min(self.listeners.len());

@@ -87,7 +87,7 @@ fn mistakes_are_named_with_what_was_meant() {
             "tls = { directory = \"/a\", cipher_suites = \"TLS_AES_128_GCM_SHA25\" }",
             "there is no cipher suite \"TLS_AES_128_GCM_SHA25\"",
             "\"TLS_AES_128_GCM_SHA25\"",
-            "did you mean \"TLS_AES_128_GCM_SHA256\"?",
+            "the suites are TLS_AES_256_GCM_SHA384, ",
         ),
         (
             "tls = { directory = \"/a\", minimum_version = \"1.3\", cipher_suites = \"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\" }",

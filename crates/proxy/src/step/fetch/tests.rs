@@ -57,7 +57,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             version: Version::Http11,
             fields: fields.view(),
         };
-        let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), requests: 1 };
+        let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1 };
         let received = receive(&site, &peer, &head).unwrap();
         let rule = received.route.cache_rule().unwrap();
         let directives = RequestDirectives::default();
