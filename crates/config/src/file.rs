@@ -66,8 +66,8 @@ settings! {
         /// TLS: which certificates clients get, and what is accepted from them.
         tls: Option<At<ListenTlsSettings>> = None, unset "connections are not encrypted"
             "{ directory = \"/etc/sandarac/certificates\" }";
-        /// Whether requests that came by http are answered with a redirect (308) to the same URL with https, on the
-        /// usual port, before any route. A request without a host gets 400.
+        /// Whether requests that came by http, and for which there is a route, are answered with a redirect (308) to the
+        /// same URL with https on the usual port. A request without a host gets 400.
         redirect_to_https: At<bool> = At::nowhere(false);
         /// Proxies in front of this one, whose `X-Forwarded-*` and `Forwarded` are trusted and extended; for responses
         /// that may be stored, only keyed fields and `X-Forwarded-For` are forwarded. `unix` stands for any peer on the

@@ -182,8 +182,8 @@ impl Origins {
             if !address.is_tls() {
                 return Ok((Conn::new(stream), ip, None));
             }
-            // A pool whose addresses ask for TLS has it; nothing is ever sent in clear instead.
-            let tls = tls.ok_or(Fault::TlsFailed(TlsFault::Protocol))?;
+            // Nothing is ever sent in clear instead.
+            let tls = tls.ok_or(Fault::TlsFailed(TlsFault::NoCas))?;
             Ok((Conn::new(tls.begin(stream, address.endpoint()).await?), ip, Some(tls.clone())))
         };
         let (conn, ip, tls) = within(timeout, opened).await.unwrap_or(Err(Fault::ConnectLate))?;

@@ -46,6 +46,8 @@ pub enum TlsFault {
     Protocol,
     /// The connection ended in the handshake.
     Ended,
+    /// There are no CAs to verify certificates by.
+    NoCas,
 }
 
 impl TlsFault {
@@ -63,7 +65,8 @@ impl TlsFault {
         match self {
             TlsFault::Alert => ProxyError::TlsAlertReceived,
             TlsFault::Incompatible | TlsFault::Protocol | TlsFault::Ended => ProxyError::TlsProtocolError,
-            TlsFault::UnknownIssuer
+            TlsFault::NoCas
+            | TlsFault::UnknownIssuer
             | TlsFault::WrongName
             | TlsFault::Expired
             | TlsFault::NotYetValid
@@ -89,6 +92,9 @@ impl TlsFault {
             TlsFault::Incompatible => "it has no version or cipher suite in common with this program",
             TlsFault::Protocol => "it does not speak TLS properly; is http:// meant?",
             TlsFault::Ended => "the connection ended in the handshake",
+            TlsFault::NoCas => {
+                "the system has no CA certificates (package ca-certificates), and [pool.NAME] tls.ca names none"
+            }
         }
     }
 

@@ -144,7 +144,7 @@ impl Service for Core {
     }
 
     fn tls(&self, listener: ListenerId) -> Option<AcceptTls> {
-        self.site().listener(listener)?.tls.clone()
+        self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept())
     }
 
     fn handshake_ended(&self, peer: &Peer) {
@@ -213,7 +213,7 @@ impl Service for Core {
         let head = &request.head;
         let mut found = None;
         let judged = receive(&site, peer, head).map(|received| {
-            let verdict = verdict(&site, &received, head);
+            let verdict = verdict(&site, peer, &received, head);
             (received, verdict)
         });
         // A body has to be read or forwarded first.

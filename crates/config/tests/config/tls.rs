@@ -84,10 +84,10 @@ fn mistakes_are_named_with_what_was_meant() {
             "",
         ),
         (
-            "tls = { directory = \"/a\", cipher_suites = \"TLS_AES_128_GCM_SHA265\" }",
-            "there is no cipher suite \"TLS_AES_128_GCM_SHA265\"",
-            "\"TLS_AES_128_GCM_SHA265\"",
-            "did you mean \"TLS_AES_128_GCM_SHA256\"?",
+            "tls = { directory = \"/a\", cipher_suites = \"TLS_AES_128_GCM_SHA25\" }",
+            "there is no cipher suite \"TLS_AES_128_GCM_SHA25\"",
+            "\"TLS_AES_128_GCM_SHA25\"",
+            "the suites are TLS_AES_256_GCM_SHA384, ",
         ),
         (
             "tls = { directory = \"/a\", minimum_version = \"1.3\", cipher_suites = \"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\" }",
