@@ -190,6 +190,35 @@ fn http_is_redirected_to_https() {
 }
 
 #[test]
+fn browsers_are_bound_to_https_by_trusted_certificates_only() {
+    const FIELD: &str = "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n";
+    let ca = Ca::new();
+    ca.issue("a", "a.example");
+    let origin = Origin::new(|_| {
+        reply(200).cache("max-age=60").with("Strict-Transport-Security", "max-age=1").body("x")
+    });
+    let text = with_tls(&origin, &directory(&ca));
+    let text = text.replace("pool = \"app\"", "pool = \"app\"\nhsts = { include_subdomains = true }");
+    let proxy = sandarac().config(format!("{text}\n[[listen]]\naddress = \"127.0.0.1:0\"\n")).start();
+    for stored in [false, true] {
+        let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
+        assert_eq!(text.contains("; hit"), stored, "{text}");
+        assert_eq!(text.matches("Strict-Transport-Security").count(), 1, "{text}");
+        assert!(text.contains(FIELD), "{text}");
+    }
+    let response = sandarac_test_support::Conn::to(&proxy.addresses()[1]).get("/").expect(200);
+    assert_eq!(response.field("Strict-Transport-Security"), None);
+
+    let key = KeyPair::generate().unwrap();
+    let stand_in = CertificateParams::new(vec!["b.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+    write(&ca.directory.join("b.crt"), &stand_in.pem());
+    write(&ca.directory.join("b.key"), &key.serialize_pem());
+    proxy.admin(&["reload"]).success();
+    let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
+    assert!(!text.contains("Strict-Transport-Security"), "{text}");
+}
+
+#[test]
 fn flags_alone_serve_https() {
     let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).body("hello")));
     ca.issue("a", "a.example");

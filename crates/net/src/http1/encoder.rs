@@ -1,6 +1,6 @@
 //! The encoder of HTTP/1.1: turns responses into heads, chunks and last chunks.
 
-use crate::response::{Base, Length, Response};
+use crate::response::{Base, Length, Response, STRICT_TRANSPORT_SECURITY};
 use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::{Fields, Name, Version, decimal};
 use sandarac_wire::h1::BodyFraming;
@@ -28,7 +28,7 @@ pub(crate) struct Encoded {
 /// Appends the head of a response to a client of `version` to `out`. `keep_alive` is whether another request
 /// may follow, as far as the response does not rule it out.
 pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, keep_alive: bool) -> Encoded {
-    let Response { status, reason, base, added, own, age, cache_status, length } = response;
+    let Response { status, reason, base, added, own, age, cache_status, hsts, length } = response;
     let coding = match length {
         Length::Told | Length::Known(_) => Coding::Plain,
         Length::Unknown if version == Version::Http10 => Coding::UntilClose,
@@ -69,6 +69,12 @@ pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, 
     if let Some(age) = age {
         out.extend_from_slice(b"Age: ");
         decimal::append(out, age);
+        out.extend_from_slice(encode::CRLF);
+    }
+    if let Some(value) = hsts {
+        out.extend_from_slice(STRICT_TRANSPORT_SECURITY);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value);
         out.extend_from_slice(encode::CRLF);
     }
     if let Some((status, name)) = cache_status {
