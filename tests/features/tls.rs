@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::client::WantsClientCert;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, StreamOwned};
 use sandarac_test_support::{Address, Origin, Sandarac, TempDir, eventually, reply};
 
 use crate::{sandarac, site};
@@ -17,6 +18,7 @@ use crate::{sandarac, site};
 struct Ca {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
+    pem: String,
     directory: TempDir,
 }
 
@@ -26,8 +28,9 @@ impl Ca {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, "the test's CA");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).unwrap().der().clone();
-        Ca { issuer: Issuer::new(params, key), certificate, directory: TempDir::new() }
+        let made = params.self_signed(&key).unwrap();
+        let (certificate, pem) = (made.der().clone(), made.pem());
+        Ca { issuer: Issuer::new(params, key), certificate, pem, directory: TempDir::new() }
     }
 
     /// Writes `NAME.crt` and `NAME.key` for a name.
@@ -44,12 +47,26 @@ impl Ca {
         write(&self.directory.join(&format!("{file}.key")), &key.serialize_pem());
     }
 
+    /// A client that presents a certificate of this CA.
+    fn client_with_certificate(&self) -> Arc<ClientConfig> {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["a client".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let builder = self.trusting().with_client_auth_cert(vec![certificate], key);
+        Arc::new(builder.unwrap())
+    }
+
     fn client(&self) -> Arc<ClientConfig> {
+        Arc::new(self.trusting().with_no_client_auth())
+    }
+
+    fn trusting(&self) -> ConfigBuilder<ClientConfig, WantsClientCert> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        Arc::new(builder.unwrap().with_root_certificates(roots).with_no_client_auth())
+        builder.unwrap().with_root_certificates(roots)
     }
 }
 
@@ -103,8 +120,10 @@ fn a_directory_of_certificates_serves_each_name_its_own() {
     let all = proxy.admin_json(&["status", "--tls", "--json"]);
     assert_eq!(all["listeners"][0]["certificates"].as_array().unwrap().len(), 2);
     assert_eq!(all["listeners"][0]["certificates"][0]["names"][0], "a.example");
-    let metrics = proxy.admin(&["stats"]).success().stdout;
-    assert!(metrics.contains("certificate_expiry_timestamp_seconds"), "{metrics}");
+    let admin = Address::Unix(proxy.admin_path());
+    let metrics = sandarac_test_support::Conn::to(&admin).get("/metrics").expect(200).text();
+    let sample = "sandarac_certificate_expiry_timestamp_seconds{listener=\"127.0.0.1:";
+    assert!(metrics.contains(sample) && metrics.contains("} 4070908800\n"), "{metrics}");
 }
 
 #[test]
@@ -216,6 +235,26 @@ fn browsers_are_bound_to_https_by_trusted_certificates_only() {
     proxy.admin(&["reload"]).success();
     let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
     assert!(!text.contains("Strict-Transport-Security"), "{text}");
+}
+
+#[test]
+fn requests_with_a_client_certificate_bypass_the_cache() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60").body("hello")));
+    ca.issue("a", "a.example");
+    let pem = ca.directory.join("clients.ca");
+    write(&pem, &ca.pem);
+    let clients = format!("client_certificates = {{ mode = \"optional\", ca = \"{}\" }} }}", pem.display());
+    let tls = directory(&ca).replace(" }", &format!(", {clients}"));
+    let proxy = sandarac().config(with_tls(&origin, &tls)).start();
+    for _ in 0..2 {
+        let (text, _) = get(&proxy, &ca.client_with_certificate(), "a.example").unwrap();
+        assert!(text.contains("fwd=bypass") && text.contains("detail=client-certificate"), "{text}");
+    }
+    get(&proxy, &ca.client(), "a.example").unwrap();
+    assert!(get(&proxy, &ca.client(), "a.example").unwrap().0.contains("; hit"));
+    let (text, _) = get(&proxy, &ca.client_with_certificate(), "a.example").unwrap();
+    assert!(text.contains("detail=client-certificate"), "{text}");
+    assert_eq!(origin.count(), 4);
 }
 
 #[test]

@@ -228,7 +228,7 @@ impl Site {
     pub(crate) fn hsts<'r>(&self, peer: &Peer, scheme: Scheme, route: &'r Route) -> Option<&'r [u8]> {
         let value = route.hsts.as_ref().filter(|_| scheme == Scheme::Https)?;
         let tls = self.listener(peer.listener).and_then(|listener| listener.tls.as_ref());
-        (!tls.is_some_and(|tls| tls.has_self_signed())).then(|| value.as_bytes())
+        (!tls.is_some_and(|tls| tls.has_self_signed())).then_some(value.as_bytes())
     }
 
     /// Whether a listener is in force.
