@@ -68,7 +68,7 @@ impl Links {
         let written = value_bytes(&commands);
         let is_large = written > SMALL || commands.iter().any(reads_value);
         let (connection, deadline) = match is_large {
-            true => (&link.values, Deadline::Progress(tier.timeout())),
+            true => (&link.values, Deadline::Transfer(tier.timeout())),
             false => (&link.small, Deadline::Total(tier.timeout())),
         };
         let max_value = tier.max_object as usize + MAX_BESIDE_BODY;

@@ -126,16 +126,16 @@ fn large_values_arrive_whole_among_small_ones() {
     run(async {
         let sizes = [0, 1, 30_000, 65_536, 200_000, 1_000_000];
         let content = |size: usize| -> Bytes { (0..size).map(|at| (at % 251) as u8).collect() };
-        let progress = Deadline::Progress(Duration::from_secs(5));
+        let transfer = Deadline::Transfer(Duration::from_secs(5));
         for size in sizes {
             let set = Set::new(key(&format!("k{size}")), Ttl::NEVER);
-            let stored = connection.set(set, vec![content(size)], progress).await;
+            let stored = connection.set(set, vec![content(size)], transfer).await;
             assert_eq!(stored, Ok(SetOutcome::Stored(None)));
         }
         for _ in 0..3 {
             let pending: Vec<_> = sizes
                 .into_iter()
-                .map(|size| (size, connection.get(value_of(&format!("k{size}")), 1 << 20, progress)))
+                .map(|size| (size, connection.get(value_of(&format!("k{size}")), 1 << 20, transfer)))
                 .collect();
             for (size, pending) in pending {
                 let value = pending.await.unwrap().unwrap().value;
