@@ -115,3 +115,23 @@ fn a_server_that_sends_a_byte_now_and_then_is_ejected() {
     assert!(took < DEADLINE * PAGES as u32 / 4, "{took:?}");
     within("the ejection", || status(&reading).contains("ejected").then_some(()));
 }
+
+/// Regression: purges could not be delivered to it, were tried again all the time, and no reason was given.
+#[test]
+fn a_server_without_cas_is_named_with_what_to_do() {
+    let origin = Origin::new(|request| reply(200).cache("max-age=600").body(&request.target));
+    let server = Memcached::start(&["-C"]);
+    let settings = "ejection = { first = \"100ms\", longest = \"200ms\" }";
+    let node = node(&origin, &server.url(), settings);
+    assert!(!node.get("/page").expect(200).is_hit());
+    within("the reason", || status(&node).contains("start memcached without -C").then_some(()));
+    node.says("start memcached without -C");
+    assert!(node.get("/page").expect(200).is_hit());
+    node.admin(&["purge", "http://www.example/page"]).success();
+    let failures = || node.metric("tier_failures");
+    let before = failures();
+    // Several trials later.
+    within("trials", || (failures() >= before + 3).then_some(()));
+    assert_eq!(node.stderr().matches("without -C").count(), 1, "{}", node.stderr());
+    assert!(status(&node).contains("without -C"), "{}", status(&node));
+}

@@ -11,7 +11,6 @@ fn abilities() -> Abilities {
     Abilities {
         version: "1.6".into(),
         item_size_max: 1 << 20,
-        cas: true,
         explicit_cas: true,
         value_removal: true,
     }
