@@ -116,6 +116,36 @@ fn a_server_that_sends_a_byte_now_and_then_is_ejected() {
     within("the ejection", || status(&reading).contains("ejected").then_some(()));
 }
 
+/// Regression: a connection on which an answer had got stuck was used again after an ejection.
+#[test]
+fn a_server_that_was_slow_is_used_again() {
+    let origin = Origin::new(|request| reply(200).cache("max-age=600").body(request.target.repeat(1000)));
+    let server = Memcached::start(&[]);
+    let drip = Drip::before(&server);
+    let short = "ejection = { failures = 1, first = \"100ms\", longest = \"200ms\" }\ncompression = false";
+    let filling = node(&origin, &server.url(), short);
+    let reading = node(&origin, &drip.address.to_string(), short);
+    let mut number = 0;
+    let mut shares = || {
+        within("a hit in the shared tier", || {
+            number += 1;
+            let target = format!("/{number}");
+            filling.get(&target).expect(200);
+            within("the entry", || server.items("sandarac:f1:").is_empty().then_some(()));
+            reading.get(&target).expect(200).is_hit().then_some(())
+        });
+    };
+    shares();
+    drip.is_slow.store(true, Ordering::SeqCst);
+    filling.get("/slow").expect(200);
+    within("the entry", || server.items("sandarac:f1:").is_empty().then_some(()));
+    assert!(!reading.get("/slow").expect(200).is_hit());
+    within("the ejection", || status(&reading).contains("ejected").then_some(()));
+    // What is stuck on its connection would take minutes.
+    drip.is_slow.store(false, Ordering::SeqCst);
+    shares();
+}
+
 /// Regression: purges could not be delivered to it, were tried again all the time, and no reason was given.
 #[test]
 fn a_server_without_cas_is_named_with_what_to_do() {

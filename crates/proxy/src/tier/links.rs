@@ -13,10 +13,11 @@ use sandarac_net::memcached::{
     Connection, ConnectionState, Deadline, DeleteOutcome, Item, QueueLimits, ServerAddress, SetOutcome,
     Settings, Unavailable,
 };
-use sandarac_tier::{Command, Condition, Reply, StoredItem};
+use sandarac_tier::{Attempt, Command, Condition, Reply, StoredItem};
 use sandarac_wire::entry::EntryKey;
 use sandarac_wire::memcached::{Delete, Get, Mode, Remaining, ServerKey, Set, Ttl};
 
+use super::clock::now;
 use super::{SharedTier, TierCount, TierServer};
 
 /// Values of more bytes than this are written over the connection for values.
@@ -62,7 +63,7 @@ impl Links {
     ) -> Vec<Reply> {
         let Some(link) = self.link(tier, server) else {
             server.count(TierCount::Failures);
-            server.answered(Some("its name cannot be resolved"));
+            server.answered(Attempt { sent: now(), is_value: false }, Some("its name cannot be resolved"));
             return unavailable(&commands, "not-resolved");
         };
         let written = value_bytes(&commands);
@@ -72,7 +73,7 @@ impl Links {
             false => (&link.small, Deadline::Total(tier.timeout())),
         };
         let max_value = tier.max_object as usize + MAX_BESIDE_BODY;
-        let began = Instant::now();
+        let (began, attempt) = (Instant::now(), Attempt { sent: now(), is_value: is_large });
         let submit = |command| submit(connection, command, max_value, deadline);
         // All are submitted before the first is awaited, so that they leave in one write.
         let awaited: Vec<Awaited> = commands.into_iter().map(submit).collect();
@@ -89,9 +90,13 @@ impl Links {
                 read += item.value.len() as u64;
             }
         }
-        server.answered(fault.as_deref());
+        let is_used = server.answered(attempt, fault.as_deref());
         if fault.is_some() {
             server.count(TierCount::Failures);
+            if !is_used && matches!(connection.state(), ConnectionState::Ready(_)) {
+                // An answer may be stuck on it, or the way lost without notice. Trials use a new one.
+                connection.close();
+            }
         } else {
             server.count(TierCount::Packets);
             server.add(TierCount::Microseconds, began.elapsed().as_micros() as u64);
