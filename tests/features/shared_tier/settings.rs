@@ -172,6 +172,22 @@ fn responses_above_max_object_are_served_and_not_shared() {
     assert!(fleet.second.get("/20000").expect(200).is_hit());
 }
 
+/// Regression: an entry was inflated up to the limit of memory, and on a server without a secret anyone can forge one.
+#[test]
+fn an_entry_above_max_object_is_not_read_however_small_it_is_at_rest() {
+    let fleet = Fleet::new(|_| {
+        reply(200).cache("max-age=600").with("Content-Type", "text/plain").body("a".repeat(50_000))
+    });
+    fleet.first.get("/page").expect(200);
+    has_entries(&fleet.server, 1);
+    assert!(fleet.server.items("sandarac:e1:")[0].size < 10_000);
+    let shared = format!("{SHARED}\nmax_object = \"10KiB\"");
+    let strict = node(&fleet.origin, &[&fleet.server], &Settings { shared: &shared, ..Settings::default() });
+    let response = strict.get("/page").expect(200);
+    assert!(!response.is_hit(), "{response:?}");
+    assert_eq!(response.text(), "a".repeat(50_000));
+}
+
 #[test]
 fn text_can_stay_uncompressed() {
     let shared = format!("{SHARED}\ncompression = false");
