@@ -16,8 +16,9 @@ use crate::{sandarac, site};
 const DEADLINE: Duration = Duration::from_millis(300);
 
 fn node(origin: &Origin, server: &str, settings: &str) -> Sandarac {
-    let tables =
-        format!("[cache.shared]\nservers = [\"{server}\"]\nlocal_ttl = \"300ms\"\ntimeout = \"300ms\"\n{settings}");
+    let tables = format!(
+        "[cache.shared]\nservers = [\"{server}\"]\nlocal_ttl = \"300ms\"\ntimeout = \"300ms\"\n{settings}"
+    );
     sandarac().config(site(&origin.url(), "", &tables)).start()
 }
 
@@ -144,6 +145,29 @@ fn a_server_that_was_slow_is_used_again() {
     // What is stuck on its connection would take minutes.
     drip.is_slow.store(false, Ordering::SeqCst);
     shares();
+}
+
+/// Regression: only the first reason was logged, and a path that does not exist was not named.
+#[test]
+fn each_reason_why_a_server_is_not_used_is_logged_once() {
+    let origin = Origin::new(|request| reply(200).cache("max-age=600").body(&request.target));
+    let mut server = Memcached::start(&[]);
+    let settings = "ejection = { first = \"100ms\", longest = \"200ms\" }";
+    let node = node(&origin, &server.url(), settings);
+    within("the server", || status(&node).contains("  used  ").then_some(()));
+    node.get("/page").expect(200);
+    assert!(status(&node).contains("0 hits, 1 miss,"), "{}", status(&node));
+    server.freeze();
+    within("the ejection", || status(&node).contains("ejected").then_some(()));
+    node.says("no answer within the deadline");
+    server.kill();
+    std::fs::remove_file(server.socket()).expect("the socket");
+    let path = server.socket().display().to_string();
+    node.says(&format!("cannot connect: there is no socket {path}"));
+    within("trials", || (node.metric("tier_failures") > 12).then_some(()));
+    for reason in ["no answer within the deadline", "there is no socket"] {
+        assert_eq!(node.stderr().matches(reason).count(), 1, "{}", node.stderr());
+    }
 }
 
 /// Regression: purges could not be delivered to it, were tried again all the time, and no reason was given.

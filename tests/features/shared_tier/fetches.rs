@@ -249,7 +249,9 @@ fn cold_pages_with_vary_are_fetched_once_for_both_nodes() {
     let mut clients: Vec<Conn> = targets.iter().map(|target| ask(&fleet.first, target)).collect();
     gate.reached(PAGES);
     clients.extend(targets.iter().map(|target| ask(&fleet.second, target)));
-    within("the second node to wait", || (fleet.second.metric("tier_waits") > 2 * PAGES as u64).then_some(()));
+    within("the second node to wait", || {
+        (fleet.second.metric("tier_waits") > 2 * PAGES as u64).then_some(())
+    });
     gate.open();
     clients.iter_mut().for_each(|client| drop(client.response().expect(200)));
     assert_eq!(fleet.origin.count(), PAGES);

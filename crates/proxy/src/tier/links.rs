@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ impl Links {
         for answer in awaited {
             replies.push(answer.await.unwrap_or_else(|unavailable| {
                 if unavailable.blames_server() && fault.is_none() {
-                    fault = Some(unavailable.to_string());
+                    fault = Some(describe(&unavailable, &link.address));
                 }
                 Reply::Unavailable(unavailable.name())
             }));
@@ -151,6 +152,19 @@ impl Links {
         let link = Rc::new(Link { address, small, values });
         links.push((server.clone(), link.clone()));
         Some(link)
+    }
+}
+
+/// A failure, with the path of a socket that cannot be connected to.
+fn describe(unavailable: &Unavailable, address: &ServerAddress) -> String {
+    match (unavailable, address) {
+        (Unavailable::NotConnected(ErrorKind::NotFound), ServerAddress::Unix(path)) => {
+            format!("cannot connect: there is no socket {}", path.display())
+        }
+        (Unavailable::NotConnected(kind), ServerAddress::Unix(path)) => {
+            format!("cannot connect to {}: {kind}", path.display())
+        }
+        _ => unavailable.to_string(),
     }
 }
 

@@ -199,7 +199,10 @@ impl TierServer {
         match fault {
             None => {
                 state.health.answered(attempt);
-                state.fault = None;
+                // The reason of an ejection stays as long as that.
+                if !state.health.is_ejected() {
+                    state.fault = None;
+                }
             }
             Some(fault) => {
                 state.health.failed(attempt, now());
@@ -223,7 +226,7 @@ impl TierServer {
     pub(crate) fn state(&self) -> TierServerState {
         let state = self.state.lock();
         let log_fault =
-            state.server.log_fault().map(|fault| format!("its purge log cannot be used: {fault}"));
+            state.server.log_fault().map(|fault| format!("its purge log cannot be used: {}", fault.text()));
         TierServerState {
             name: self.name.to_string(),
             is_ejected: state.health.is_ejected(),

@@ -8,12 +8,7 @@ use sandarac_wire::memcached::parse;
 use std::task::{Context, Poll, Waker};
 
 fn abilities() -> Abilities {
-    Abilities {
-        version: "1.6".into(),
-        item_size_max: 1 << 20,
-        explicit_cas: true,
-        value_removal: true,
-    }
+    Abilities { version: "1.6".into(), item_size_max: 1 << 20, explicit_cas: true, value_removal: true }
 }
 
 struct Bench {
