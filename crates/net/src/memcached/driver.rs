@@ -172,7 +172,7 @@ async fn serve(shared: &Shared, timer: &mut Timer) -> Unavailable {
         Err(why) => return why,
     };
     let abilities = Rc::new(abilities);
-    shared.pipeline.borrow_mut().connected(Moment::now());
+    shared.pipeline.borrow_mut().connected();
     shared.state.replace(ConnectionState::Ready(abilities.clone()));
     let sent = conn.sent();
     let mut link = Link { conn, abilities, value: None, sent };
@@ -274,7 +274,7 @@ impl Link {
             }
             self.conn.write_output(cx, &mut output).map_err(|_| Unavailable::Closed)?;
         }
-        pipeline.sent(self.conn.sent() - self.sent, self.conn.queued(), now);
+        pipeline.sent(self.conn.sent() - self.sent, self.conn.queued());
         self.sent = self.conn.sent();
         Ok(())
     }

@@ -81,6 +81,8 @@ pub(crate) async fn ask(
     max_body: u64,
     accepts: impl Fn(&FoundObject) -> bool,
 ) -> (Asked, Begun) {
+    // A forged entry may declare any size.
+    let max_body = max_body.min(place.tier.max_object);
     let target = place.entry();
     let mut asking = Asking::new(core, place, target, None);
     let mut stale = None;
