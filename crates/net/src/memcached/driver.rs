@@ -230,7 +230,10 @@ impl Link {
             let received = match rest {
                 // All that was read before is taken.
                 Some((bytes, missing)) => ready!(self.conn.poll_append_to(cx, bytes, missing)),
-                None if self.expects_large => ready!(self.conn.poll_fill_some(cx, BEGINNING)),
+                // A single answer is there sooner by one read.
+                None if self.expects_large && pipeline.operations() > 1 => {
+                    ready!(self.conn.poll_fill_some(cx, BEGINNING))
+                }
                 None => ready!(self.conn.poll_fill(cx)),
             };
             let Ok(received @ 1..) = received else { return Poll::Ready(Unavailable::Closed) };
