@@ -17,6 +17,9 @@ pub(crate) enum Coding {
     UntilClose,
 }
 
+/// Bytes that are usually enough for the fields that are added to a stored head.
+const ADDED: usize = 192;
+
 /// What a head announces about the connection and the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
@@ -42,7 +45,11 @@ pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, 
     };
     let mut is_framed = false;
     match base {
-        Base::Stored(head) => out.extend_from_slice(head.encoded()),
+        Base::Stored(head) => {
+            // With what is added to it, in one step.
+            out.reserve(head.encoded().len() + ADDED);
+            out.extend_from_slice(head.encoded());
+        }
         Base::Selected(fields, keep) => {
             Head::response(out, status, reason).selected(fields, keep);
         }
