@@ -12,6 +12,7 @@ mod poisoning;
 mod resets;
 mod shared_tier;
 mod shared_tier_history;
+mod shared_tier_slow;
 mod smuggling;
 mod strays;
 mod unheard;

@@ -46,6 +46,7 @@ mod storing;
 mod tags;
 mod targeted;
 mod targets;
+mod tls;
 mod tunnels;
 mod unsafe_pool;
 mod validation;

@@ -15,7 +15,7 @@ use crate::rules::{CacheSettings, RuleSettings};
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::setting::Kind;
 use crate::shared::SharedChoice;
-use crate::tls::ListenTlsSettings;
+use crate::tls::{HstsChoice, ListenTlsSettings};
 use crate::value::{Map, Text, choice};
 
 settings! {
@@ -110,6 +110,11 @@ settings! {
         stored_response: EditSettings = EditSettings::default();
         /// Edits, after those of `response`, of responses that are not stored.
         passed_response: EditSettings = EditSettings::default();
+        /// How long browsers reach the host by https only (`Strict-Transport-Security`, RFC 6797): a duration, or a table.
+        /// It is sent to clients that came by https, in place of a backend's own, and not while the listener has a
+        /// self-signed certificate. Begin with a short time: browsers cannot be told to forget it by http. `"0s"` makes
+        /// them forget it.
+        hsts: Option<At<HstsChoice>> = None, unset "that of the backend, if it sends one" "\"365d\"";
         /// Protocols to which a connection may be upgraded; it then becomes a tunnel.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
         /// How to handle a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of

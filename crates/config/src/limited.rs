@@ -192,7 +192,12 @@ impl<const LEAST: u64, const MOST: u64> Text for BoundedTime<LEAST, MOST> {
     }
 
     fn from_text(text: &str) -> Result<BoundedTime<LEAST, MOST>, Complaint> {
-        let duration = Duration::from_text(text)?;
+        // Without a unit, milliseconds are meant where seconds would be too long.
+        let guess = text.trim().parse::<u64>().ok().filter(|number| *number > MOST / 1000 && *number <= MOST);
+        let duration = Duration::from_text(text).map_err(|complaint| match guess {
+            Some(number) => complaint.help(format!("\"{number}ms\"?")),
+            None => complaint,
+        })?;
         let (least, most) = (Duration::from_millis(LEAST), Duration::from_millis(MOST));
         if (least..=most).contains(&duration) {
             return Ok(BoundedTime(duration));

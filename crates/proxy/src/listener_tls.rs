@@ -54,6 +54,11 @@ impl ListenerTls {
         AcceptTls { config: self.current.load().config.clone(), timeout: self.handshake_timeout }
     }
 
+    /// Whether a certificate in force is self-signed.
+    pub(crate) fn has_self_signed(&self) -> bool {
+        self.current.load().certificates.has_self_signed()
+    }
+
     /// The settings.
     pub fn settings(&self) -> &ServerSettings {
         &self.settings

@@ -18,8 +18,8 @@ use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
-    AcceptTls, Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Service,
-    SessionLimits, wall,
+    AcceptTls, Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Response,
+    Service, SessionLimits, wall,
 };
 use sandarac_policy::PoolId;
 use std::io;
@@ -74,7 +74,8 @@ impl Known<'_> {
             own: None,
             trailers: None,
         };
-        let delivered = delivery.begin(|response| client.begin(response));
+        let hsts = site.hsts(self.peer, received.requester.scheme, received.route);
+        let delivered = delivery.begin(|response| client.begin(Response { hsts, ..response }));
         let Delivered { status, body } = delivered.expect("a whole body can be read");
         let bytes = body.map_or(0, |body| client.send(body));
         self.answered(&handling, Some(transaction), status, bytes, now);
@@ -82,10 +83,12 @@ impl Known<'_> {
     }
 
     /// Sends the route's fixed answer.
-    fn fixed(&self, answer: &Synthetic, client: &mut impl Responder) {
+    fn fixed(&self, received: &Received<'_>, answer: &Synthetic, client: &mut impl Responder) {
         let now = wall();
         let method = self.request.head.method;
-        if let Some(body) = answer.begin(method, None, now, |response| client.begin(response)) {
+        let hsts = self.site.hsts(self.peer, received.requester.scheme, received.route);
+        let begin = |response: Response<'_>| client.begin(Response { hsts, ..response });
+        if let Some(body) = answer.begin(method, None, now, begin) {
             client.send(body);
         }
         self.answered(&Handling::new(Outcome::Synth), None, answer.status, answer.body.len() as u64, now);
@@ -227,7 +230,7 @@ impl Service for Core {
                     Err(looked_up) => found = looked_up,
                 },
                 Verdict::Synth(answer) if !is_loop(&site, head) => {
-                    known.fixed(answer, client);
+                    known.fixed(received, answer, client);
                     return Answer::Answered;
                 }
                 _ => {}

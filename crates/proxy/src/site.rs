@@ -9,7 +9,7 @@ use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
 use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
-use sandarac_policy::PoolId;
+use sandarac_policy::{PoolId, Route};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -222,6 +222,14 @@ impl Site {
         let in_force = self.config.listeners.len().min(self.listeners.len());
         let listeners = self.listeners[..in_force].iter();
         listeners.filter_map(|(_, listener)| Some((&listener.address, listener.tls.as_ref()?)))
+    }
+
+    /// The value of `Strict-Transport-Security` for a response to `peer` by a route. A listener whose certificate
+    /// browsers do not accept must not bind them to https.
+    pub(crate) fn hsts<'r>(&self, peer: &Peer, scheme: Scheme, route: &'r Route) -> Option<&'r [u8]> {
+        let value = route.hsts.as_ref().filter(|_| scheme == Scheme::Https)?;
+        let tls = self.listener(peer.listener).and_then(|listener| listener.tls.as_ref());
+        (!tls.is_some_and(|tls| tls.has_self_signed())).then_some(value.as_bytes())
     }
 
     /// Whether a listener is in force.

@@ -125,9 +125,10 @@ fn show_status(status: &Status) -> String {
 /// A server of the shared tier: address, state, use, and what an operator should know.
 fn shared_server(server: &SharedServerStatus) -> Vec<String> {
     let mut notes = vec![format!(
-        "{} hits, {} misses, {}",
-        grouped(server.hits),
+        "{}, {} {}, {}",
+        count(server.hits, "hit"),
         grouped(server.misses),
+        if server.misses == 1 { "miss" } else { "misses" },
         milliseconds(Duration::from_micros(server.mean_us))
     )];
     // One in twenty of what was written came from memory because the server had dropped it.

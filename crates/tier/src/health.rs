@@ -34,6 +34,16 @@ pub enum Use {
     Ejected,
 }
 
+/// A group of operations that was sent together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// When it was sent.
+    pub sent: Timestamp,
+    /// Whether it went over the connection for values. A server may answer small operations and not deliver
+    /// values, so neither clears the failures of the other.
+    pub is_value: bool,
+}
+
 /// The health of one server.
 #[derive(Clone, Debug)]
 pub struct Health {
@@ -45,8 +55,8 @@ pub struct Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free {
-        /// Consecutive failures.
-        failures: u32,
+        /// Of small operations, and of values.
+        failures: [Failures; 2],
     },
     Ejected {
         until: Timestamp,
@@ -57,6 +67,18 @@ enum State {
     Trying { since: Timestamp, trials: u32 },
 }
 
+/// Consecutive failures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Failures {
+    count: u32,
+    /// When the last one was counted.
+    last: Option<Timestamp>,
+}
+
+impl State {
+    const FREE: State = State::Free { failures: [Failures { count: 0, last: None }; 2] };
+}
+
 /// A trial whose outcome is not reported within this time counts as failed, so that a caller that was
 /// dropped does not leave the server ejected for ever.
 const LONGEST_TRIAL: Duration = Duration::from_secs(10);
@@ -64,7 +86,7 @@ const LONGEST_TRIAL: Duration = Duration::from_secs(10);
 impl Health {
     /// The health of a server that was not used yet.
     pub fn new(ejection: Ejection) -> Health {
-        Health { ejection, state: State::Free { failures: 0 }, ejections: 0 }
+        Health { ejection, state: State::FREE, ejections: 0 }
     }
 
     /// Takes over other settings. They apply to the next failure.
@@ -81,7 +103,7 @@ impl Health {
                 Use::Trial
             }
             State::Trying { since, .. } if now.since(since) >= LONGEST_TRIAL => {
-                self.failed(now);
+                self.failed(Attempt { sent: since, is_value: false }, now);
                 Use::Ejected
             }
             State::Ejected { .. } | State::Trying { .. } => Use::Ejected,
@@ -100,22 +122,30 @@ impl Health {
 
     /// Reports that the server answered. Only a trial ends an ejection: an answer to an operation from before
     /// it is no news.
-    pub fn answered(&mut self) {
-        if !matches!(self.state, State::Ejected { .. }) {
-            self.state = State::Free { failures: 0 };
+    pub fn answered(&mut self, attempt: Attempt) {
+        match &mut self.state {
+            State::Free { failures } => failures[usize::from(attempt.is_value)] = Failures::default(),
+            State::Trying { .. } => self.state = State::FREE,
+            State::Ejected { .. } => {}
         }
     }
 
-    /// Reports that the server did not answer in time, refused the connection, or broke the protocol.
-    pub fn failed(&mut self, now: Timestamp) {
+    /// Reports that the server did not answer in time, refused the connection, or broke the protocol. Attempts
+    /// that were under way when the last failure was counted fail by the same cause, and count as one with it.
+    pub fn failed(&mut self, attempt: Attempt, now: Timestamp) {
         let Health { ejection, state, ejections } = self;
         *state = match *state {
-            State::Free { failures } if failures + 1 < ejection.failures => {
-                State::Free { failures: failures + 1 }
-            }
-            State::Free { .. } => {
-                *ejections += 1;
-                State::Ejected { until: now.plus(ejection.pauses.pause(0)), trials: 0 }
+            State::Free { mut failures } => {
+                let Failures { count, last } = &mut failures[usize::from(attempt.is_value)];
+                if last.is_none_or(|last| attempt.sent > last) {
+                    (*count, *last) = (*count + 1, Some(now));
+                }
+                if *count < ejection.failures {
+                    State::Free { failures }
+                } else {
+                    *ejections += 1;
+                    State::Ejected { until: now.plus(ejection.pauses.pause(0)), trials: 0 }
+                }
             }
             State::Trying { trials, .. } => {
                 let trials = trials.saturating_add(1);
@@ -135,10 +165,24 @@ mod tests {
         Timestamp::from_secs(seconds)
     }
 
+    fn ms(milliseconds: u64) -> Timestamp {
+        Timestamp::from_millis(milliseconds)
+    }
+
+    fn small(sent: u64) -> Attempt {
+        Attempt { sent: at(sent), is_value: false }
+    }
+
+    /// Three failures at this second, one after another.
+    fn fail(health: &mut Health, second: u64) {
+        let later = Attempt { sent: ms(second * 1000 + 1), is_value: false };
+        (0..3).for_each(|_| health.failed(later, at(second)));
+    }
+
     /// A server that was ejected at time 0, for 1 s.
     fn ejected() -> Health {
         let mut health = Health::new(Ejection::default());
-        (0..3).for_each(|_| health.failed(at(0)));
+        fail(&mut health, 0);
         assert!(health.is_ejected());
         health
     }
@@ -146,15 +190,44 @@ mod tests {
     #[test]
     fn three_failures_in_a_row_eject_a_server() {
         let mut health = Health::new(Ejection::default());
-        health.failed(at(0));
-        health.failed(at(0));
-        health.answered();
-        health.failed(at(1));
-        health.failed(at(1));
-        assert_eq!(health.may_use(at(1)), Use::Free);
-        health.failed(at(1));
-        assert_eq!(health.may_use(at(1)), Use::Ejected);
+        health.failed(small(0), at(1));
+        health.failed(small(2), at(3));
+        health.answered(small(4));
+        health.failed(small(5), at(6));
+        health.failed(small(7), at(8));
+        assert_eq!(health.may_use(at(8)), Use::Free);
+        health.failed(small(9), at(10));
+        assert_eq!(health.may_use(at(10)), Use::Ejected);
         assert_eq!(health.ejections(), 1);
+    }
+
+    /// Regression: operations that failed by one stall each counted, and ejected a healthy server.
+    #[test]
+    fn operations_that_were_under_way_together_fail_once() {
+        let mut health = Health::new(Ejection::default());
+        for sent in 0..50 {
+            health.failed(Attempt { sent: ms(sent), is_value: false }, ms(sent + 50));
+        }
+        assert_eq!(health.may_use(ms(100)), Use::Free);
+        for (sent, failed) in [(51, 101), (100, 150), (102, 152)] {
+            assert!(!health.is_ejected());
+            health.failed(Attempt { sent: ms(sent), is_value: false }, ms(failed));
+        }
+        assert!(health.is_ejected());
+    }
+
+    /// Regression: a server that answered small operations, and let values hang, was never ejected.
+    #[test]
+    fn small_answers_do_not_excuse_values() {
+        for is_value in [false, true] {
+            let mut health = Health::new(Ejection::default());
+            for round in 0..3 {
+                assert!(!health.is_ejected());
+                health.failed(Attempt { sent: at(2 * round + 1), is_value }, at(2 * round + 2));
+                health.answered(Attempt { sent: at(2 * round + 1), is_value: !is_value });
+            }
+            assert!(health.is_ejected());
+        }
     }
 
     #[test]
@@ -164,7 +237,7 @@ mod tests {
         assert_eq!(health.may_use(at(1)), Use::Trial);
         assert_eq!(health.may_use(at(1)), Use::Ejected);
         assert!(health.is_ejected());
-        health.answered();
+        health.answered(small(0));
         assert_eq!(health.may_use(at(1)), Use::Free);
     }
 
@@ -176,11 +249,11 @@ mod tests {
             assert_eq!(health.may_use(at(now + pause).minus(Duration::from_millis(1))), Use::Ejected);
             now += pause;
             assert_eq!(health.may_use(at(now)), Use::Trial, "after {pause} s");
-            health.failed(at(now));
+            health.failed(small(now), at(now));
         }
         assert_eq!(health.may_use(at(now + 30)), Use::Trial);
-        health.answered();
-        (0..3).for_each(|_| health.failed(at(now + 30)));
+        health.answered(small(0));
+        fail(&mut health, now + 30);
         assert_eq!(health.may_use(at(now + 31)), Use::Trial);
         assert_eq!(health.ejections(), 2);
     }
@@ -188,8 +261,8 @@ mod tests {
     #[test]
     fn outcomes_of_operations_from_before_an_ejection_change_nothing() {
         let mut health = ejected();
-        health.answered();
-        health.failed(at(100));
+        health.answered(small(0));
+        health.failed(small(0), at(100));
         assert_eq!(health.may_use(Timestamp::from_millis(999)), Use::Ejected);
         assert_eq!(health.may_use(at(1)), Use::Trial);
     }

@@ -30,7 +30,7 @@ mod tests;
 
 pub use check::{Check, CheckResult, CheckStep};
 pub use command::{Command, Condition, Reply, StoredItem};
-pub use health::{Ejection, Health, Use};
+pub use health::{Attempt, Ejection, Health, Use};
 pub use local_copy::{Hit, LocalCopy};
 pub use log_sync::LogSync;
 pub use lookup::{Fetch, Found, Lookup, LookupStep, Outcome, Target};

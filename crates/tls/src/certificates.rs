@@ -25,6 +25,7 @@ pub struct Certificates {
     /// By names in lower case; those that begin with `*.` cover one label in its place.
     by_name: HashMap<Box<str>, Choices>,
     default: Choices,
+    has_self_signed: bool,
     runtime: Option<Arc<RuntimeCertificates>>,
 }
 
@@ -89,13 +90,19 @@ impl Certificates {
                 choices.add(other.clone());
             }
         }
-        (Certificates { all, by_name, default: choices, runtime }, shadowed)
+        let has_self_signed = all.iter().any(|certificate| certificate.is_self_signed());
+        (Certificates { all, by_name, default: choices, has_self_signed, runtime }, shadowed)
     }
 
     /// The configured certificates, then those that arrived at run time.
     pub fn all(&self) -> Vec<Arc<Certificate>> {
         let issued = self.runtime.iter().flat_map(|runtime| runtime.issued());
         self.all.iter().cloned().chain(issued).collect()
+    }
+
+    /// Whether any of them is self-signed, as one that stands in until a CA has issued the first.
+    pub fn has_self_signed(&self) -> bool {
+        self.has_self_signed || self.runtime.as_ref().is_some_and(|runtime| runtime.has_self_signed())
     }
 
     /// The configured certificates.

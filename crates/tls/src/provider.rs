@@ -56,9 +56,10 @@ pub(crate) fn provider_with(suites: &[Box<str>], minimum: Version) -> Result<Arc
     if suites.is_empty() {
         return Ok(provider().clone());
     }
-    let find =
-        |name: &Box<str>| cipher_suite(name).ok_or_else(|| format!("there is no cipher suite {name}").into());
-    let cipher_suites: Vec<_> = suites.iter().map(find).collect::<Result<_, Box<str>>>()?;
+    let mut cipher_suites = Vec::new();
+    for name in suites {
+        cipher_suites.push(cipher_suite(name).ok_or_else(|| format!("there is no cipher suite {name}"))?);
+    }
     if minimum == Version::Tls13 && !cipher_suites.iter().any(|suite| suite.tls13().is_some()) {
         return Err("none of the cipher suites is for TLS 1.3, and the minimum version is 1.3".into());
     }

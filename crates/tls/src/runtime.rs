@@ -22,6 +22,7 @@ struct State {
     /// In the order in which they were first issued.
     issued: Vec<Arc<Certificate>>,
     by_name: HashMap<Box<str>, Choices>,
+    has_self_signed: bool,
     challenges: HashMap<Box<str>, Arc<CertifiedKey>>,
 }
 
@@ -80,6 +81,11 @@ impl RuntimeCertificates {
         self.state.load().challenges.get(name).cloned()
     }
 
+    /// Whether any issued certificate is self-signed.
+    pub(crate) fn has_self_signed(&self) -> bool {
+        self.state.load().has_self_signed
+    }
+
     /// The issued certificates for a name in lower case, which may be a wildcard.
     pub(crate) fn for_name(&self, name: &str) -> Option<Choices> {
         self.state.load().by_name.get(name).cloned()
@@ -94,6 +100,7 @@ impl RuntimeCertificates {
 impl State {
     fn index(&mut self) {
         self.by_name.clear();
+        self.has_self_signed = self.issued.iter().any(|certificate| certificate.is_self_signed());
         for certificate in &self.issued {
             for name in certificate.names() {
                 if let Name::Dns(name) = name {

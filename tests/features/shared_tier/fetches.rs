@@ -1,6 +1,8 @@
 //! One fetch for both nodes, and stale responses.
 
-use sandarac_test_support::{Conn, Gate, Reply, Sandarac, get, reply, within};
+use std::time::{Duration, Instant};
+
+use sandarac_test_support::{Conn, Gate, Reply, Sandarac, get, reply, request, within};
 
 use super::{Fleet, SHARED, Settings, has_entries, is_local, is_shared};
 use crate::numbered;
@@ -188,4 +190,69 @@ fn a_page_confirmed_by_the_origin_is_fresh_for_the_other_node() {
     assert_eq!(response.text(), "page");
     assert!(is_shared(&response) || is_local(&response), "{response:?}");
     assert_eq!(fleet.origin.count(), 2);
+}
+
+/// Regression: a node that won a claim together with the finished entry kept it, and the page stalled for 3 s after a purge.
+#[test]
+fn a_claim_that_is_not_needed_ends() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let fleet = Fleet::with(
+        &Settings { shared: PATIENT, ..Settings::default() },
+        numbered(move |_| reply(200).cache("max-age=600").hold(&held)),
+    );
+    let mut clients = vec![ask(&fleet.first, "/page")];
+    gate.reached(1);
+    clients.push(ask(&fleet.second, "/page"));
+    within("the second node to wait", || (fleet.second.metric("tier_waits") > 1).then_some(()));
+    gate.open();
+    clients.iter_mut().for_each(|client| assert_eq!(client.response().expect(200).text(), "1"));
+    claims_end_early(&fleet);
+}
+
+#[test]
+fn a_claim_ends_with_its_fetch_whatever_comes_of_that() {
+    let fleet = Fleet::new(numbered(|request| match request.path() {
+        "/private" => reply(200).cache("private"),
+        "/failed" => reply(500).cache("no-store"),
+        "/short" => reply(200).cache("max-age=0"),
+        "/varying" => reply(200).cache("max-age=600").with("Vary", "X-Kind"),
+        _ => reply(200).cache("max-age=600"),
+    }));
+    for target in ["/page", "/private", "/failed", "/short", "/varying"] {
+        for (node, method) in [(&fleet.first, "HEAD"), (&fleet.second, "GET"), (&fleet.first, "GET")] {
+            node.exchange(&request(method, target).with("X-Kind", method));
+        }
+        claims_end_early(&fleet);
+    }
+}
+
+/// Waits until there are no claims, for less than the 3 s after which they end by themselves.
+#[track_caller]
+fn claims_end_early(fleet: &Fleet) {
+    let began = Instant::now();
+    within("the claims to end", || fleet.server.items("sandarac:f1:").is_empty().then_some(()));
+    assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
+}
+
+/// Regression: the node that waited for a page with `Vary` found its index before its variant, and fetched it too.
+#[test]
+fn cold_pages_with_vary_are_fetched_once_for_both_nodes() {
+    const PAGES: usize = 60;
+    let gate = Gate::new();
+    let held = gate.clone();
+    let fleet = Fleet::with(
+        &Settings { shared: PATIENT, ..Settings::default() },
+        numbered(move |_| reply(200).cache("max-age=600").with("Vary", "X-Kind").hold(&held)),
+    );
+    let targets: Vec<String> = (0..PAGES).map(|number| format!("/{number}")).collect();
+    let mut clients: Vec<Conn> = targets.iter().map(|target| ask(&fleet.first, target)).collect();
+    gate.reached(PAGES);
+    clients.extend(targets.iter().map(|target| ask(&fleet.second, target)));
+    within("the second node to wait", || {
+        (fleet.second.metric("tier_waits") > 2 * PAGES as u64).then_some(())
+    });
+    gate.open();
+    clients.iter_mut().for_each(|client| drop(client.response().expect(200)));
+    assert_eq!(fleet.origin.count(), PAGES);
 }

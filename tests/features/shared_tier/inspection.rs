@@ -1,6 +1,6 @@
 //! `sandarac shared` and `purge --verify`: what the tier has for a URL, and why it is used or not.
 
-use sandarac_test_support::{Sandarac, reply};
+use sandarac_test_support::{Sandarac, get, reply};
 
 use super::{Fleet, has_entries};
 use crate::numbered;
@@ -35,6 +35,31 @@ fn an_entry_is_shown_with_its_key_its_times_and_why_it_is_used_or_not() {
     fleet.first.admin(&["purge", PAGE]).success();
     let verified = fleet.first.admin(&["purge", "--verify", PAGE]).success().stdout;
     assert!(verified.contains("0 objects") && verified.contains("not used: purged"), "{verified}");
+}
+
+/// Regression: it was said that there is nothing.
+#[test]
+fn a_page_with_variants_names_the_fields_that_select_one() {
+    let fleet =
+        Fleet::new(numbered(|_| reply(200).cache("max-age=600").with("Vary", "X-Kind, X-Size").body("")));
+    fleet.first.exchange(&get("/page").with("X-Kind", "a").with("X-Size", "b")).expect(200);
+    has_entries(&fleet.server, 2);
+    let shown = |fields: &[&str]| {
+        let mut command = vec!["shared", "get", PAGE];
+        fields.iter().for_each(|field| command.extend(["-H", field]));
+        servers(&fleet.second, &command).remove(0)
+    };
+    let line = shown(&[]);
+    assert!(
+        line.contains("varies on x-kind, x-size") && line.contains("-H 'x-kind: …' -H 'x-size: …'"),
+        "{line}"
+    );
+    let line = shown(&["X-Kind: a"]);
+    assert!(line.contains("give -H 'x-size: …'"), "{line}");
+    let line = shown(&["X-Kind: a", "X-Size: c"]);
+    assert!(line.contains("no variant for these values"), "{line}");
+    let line = shown(&["X-Kind: a", "X-Size: b"]);
+    assert!(line.ends_with("; used"), "{line}");
 }
 
 #[test]

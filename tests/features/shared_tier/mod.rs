@@ -5,6 +5,7 @@ mod hits;
 mod inspection;
 mod purges;
 mod settings;
+mod unsafe_methods;
 mod unshared;
 
 use std::time::Duration;

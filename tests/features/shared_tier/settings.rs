@@ -101,6 +101,30 @@ fn a_node_with_the_old_secret_and_the_new_shares_with_nodes_that_have_the_old() 
     assert!(is_shared(&old.get("/other").expect(200)));
 }
 
+/// Regression: the fault of a log was shown after the log had gone.
+#[test]
+fn a_log_with_a_secret_and_a_node_without_are_told_apart_until_the_server_is_emptied() {
+    let origin = Origin::new(numbered(|_| reply(200).cache("max-age=600")));
+    let dir = TempDir::new();
+    let shared = format!("{SHARED}\nsecret_file = {:?}", secret_file(&dir, 'a', 32));
+    let (plain, sealed) = (Settings::default(), Settings { shared: &shared, ..Settings::default() });
+    for (before, after, fault) in [
+        (&plain, &sealed, "its purge log cannot be used: not sealed, and this node has a secret"),
+        (&sealed, &plain, "its purge log cannot be used: sealed, and this node has no secret"),
+    ] {
+        let server = Memcached::start(&[]);
+        let status = |node: &Sandarac, word: &str| {
+            within(word, || node.admin(&["status"]).success().stdout.contains(word).then_some(()));
+        };
+        status(&node(&origin, &[&server], before), "  used  ");
+        let node = node(&origin, &[&server], after);
+        status(&node, fault);
+        node.says(fault);
+        server.ask("flush_all\r\n", "OK\r\n");
+        status(&node, "  used  ");
+    }
+}
+
 /// What `sandarac check` says to `[cache.shared]` with these keys.
 fn check(shared: &str) -> (bool, String) {
     let text = site("http://127.0.0.1:9", "", &format!("[cache.shared]\n{shared}"));
@@ -170,6 +194,22 @@ fn responses_above_max_object_are_served_and_not_shared() {
     assert_eq!(large.body.len(), 20_000);
     assert!(!large.is_hit(), "{}", large.cache_status());
     assert!(fleet.second.get("/20000").expect(200).is_hit());
+}
+
+/// Regression: an entry was inflated up to the limit of memory, and on a server without a secret anyone can forge one.
+#[test]
+fn an_entry_above_max_object_is_not_read_however_small_it_is_at_rest() {
+    let fleet = Fleet::new(|_| {
+        reply(200).cache("max-age=600").with("Content-Type", "text/plain").body("a".repeat(50_000))
+    });
+    fleet.first.get("/page").expect(200);
+    has_entries(&fleet.server, 1);
+    assert!(fleet.server.items("sandarac:e1:")[0].size < 10_000);
+    let shared = format!("{SHARED}\nmax_object = \"10KiB\"");
+    let strict = node(&fleet.origin, &[&fleet.server], &Settings { shared: &shared, ..Settings::default() });
+    let response = strict.get("/page").expect(200);
+    assert!(!response.is_hit(), "{response:?}");
+    assert_eq!(response.text(), "a".repeat(50_000));
 }
 
 #[test]

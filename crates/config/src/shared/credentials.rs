@@ -33,7 +33,7 @@ impl SharedConfig {
         let mut found = Vec::new();
         let mut secrets: Vec<(Vec<u8>, Secret)> = Vec::new();
         for file in &self.secret_files {
-            let read = file.read(&mut reader, &mut found);
+            let read = file.read(&mut reader, &mut found, || making(file));
             match read.and_then(|bytes| Ok((secret(&bytes, file)?, bytes))) {
                 Ok((_, bytes)) if secrets.iter().any(|(other, _)| *other == bytes) => {
                     let complaint = Complaint::new("both files hold the same secret");
@@ -44,7 +44,7 @@ impl SharedConfig {
             }
         }
         let login = self.login.as_ref().and_then(|SharedLogin { user, password_file: file }| {
-            let read = file.read(&mut reader, &mut found);
+            let read = file.read(&mut reader, &mut found, || "it holds the password of the user".to_owned());
             let login = read.and_then(|bytes| login(user, &bytes, file));
             login.map_err(|complaint| found.push(file.diagnostic(Severity::Error, complaint))).ok()
         });
@@ -63,11 +63,13 @@ impl SharedConfig {
 
 fn secret(bytes: &[u8], file: &SecretFile) -> Result<Secret, Complaint> {
     let path = file.path().display();
-    Secret::new(bytes).map_err(|short| {
-        Complaint::new(format!("{path} holds {short}")).help(format!(
-            "make one with: (umask 077; openssl rand -hex 32 > {path}), and copy it to all nodes"
-        ))
-    })
+    Secret::new(bytes).map_err(|short| Complaint::new(format!("{path} holds {short}")).help(making(file)))
+}
+
+/// How a secret is made.
+fn making(file: &SecretFile) -> String {
+    let path = file.path().display();
+    format!("make one with: (umask 077; openssl rand -hex 32 > {path}), and copy it to all nodes")
 }
 
 fn login(user: &str, password: &[u8], file: &SecretFile) -> Result<Login, Complaint> {

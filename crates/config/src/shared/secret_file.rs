@@ -60,11 +60,13 @@ impl SecretFile {
         Diagnostic { severity, message, place: self.place.clone(), help, also: None, flag }
     }
 
-    /// Reads the file; warns if every user of the machine may read or change it.
+    /// Reads the file; warns if every user of the machine may read or change it. `making` says how the file is
+    /// made if there is none.
     pub(crate) fn read(
         &self,
         reader: &mut Reader<'_>,
         found: &mut Vec<Diagnostic>,
+        making: impl FnOnce() -> String,
     ) -> Result<Vec<u8>, Complaint> {
         let path = self.path.display();
         let SecretContent { bytes, mode } = reader(&self.path).map_err(|error| {
@@ -72,6 +74,7 @@ impl SecretFile {
             match error.kind() {
                 io::ErrorKind::PermissionDenied => complaint
                     .help(format!("let the user or the group of this process read it: chmod 0640 {path}")),
+                io::ErrorKind::NotFound => complaint.help(making()),
                 _ => complaint,
             }
         })?;

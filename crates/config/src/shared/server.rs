@@ -1,6 +1,7 @@
 //! The address of a server of the shared tier.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -73,8 +74,10 @@ impl Text for SharedServer {
         let text = text.trim();
         let not = || Complaint::new(format!("{text:?} is not {}", SharedServer::form().words()));
         if text.starts_with("unix:") {
-            let address: Address =
-                text.parse().map_err(|error| Complaint::new(format!("{text:?}: {error}")))?;
+            let address: Address = text.parse().map_err(|error| {
+                let complaint = Complaint::new(format!("{text:?}: {error}"));
+                complaint.help("write the path from the root, as \"unix:/run/memcached.sock\"")
+            })?;
             return match address.endpoint() {
                 Endpoint::Unix(path) => Ok(SharedServer::Unix(path.clone())),
                 Endpoint::Tcp(..) => Err(not()),
@@ -84,7 +87,7 @@ impl Text for SharedServer {
             return Err(not().help(format!("did you mean \"unix:{text}\"?")));
         }
         let server = Server::read(text, SharedServer::PORT)
-            .map_err(|complaint| Complaint { help: complaint.help, ..not() })?;
+            .map_err(|complaint| Complaint { help: complaint.help.or_else(|| suggestion(text)), ..not() })?;
         match server.host {
             Host::Ip(ip) if ip.is_unspecified() || ip.is_multicast() => {
                 let port = server.port;
@@ -97,6 +100,23 @@ impl Text for SharedServer {
     fn text(&self) -> String {
         self.to_string()
     }
+}
+
+/// What may be wrong in a text that is no address.
+fn suggestion(text: &str) -> Option<String> {
+    if text.contains('/') {
+        return Some("a Unix socket is a path from the root, as \"unix:/run/memcached.sock\"".to_owned());
+    }
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Some(format!("did you mean \"[{text}]:{}\"?", SharedServer::PORT));
+    }
+    let (host, port) = text.rsplit_once(':')?;
+    if host.parse::<Ipv6Addr>().is_ok() && port.parse::<u16>().is_ok() {
+        return Some(format!("did you mean \"[{host}]:{port}\"?"));
+    }
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    (is_number && !is_port).then(|| format!("the port is a number from 1 to 65535, not {port}"))
 }
 
 #[cfg(test)]
@@ -130,13 +150,15 @@ mod tests {
             ("memcached://10.0.0.1:11211", Some("did you mean \"10.0.0.1:11211\"?")),
             ("/run/memcached.sock", Some("did you mean \"unix:/run/memcached.sock\"?")),
             ("0.0.0.0:11211", Some("0.0.0.0 is no single machine; this machine is \"127.0.0.1:11211\"")),
+            ("::1", Some("did you mean \"[::1]:11211\"?")),
+            ("2001:db8::1:11211", Some("did you mean \"[2001:db8::1]:11211\"?")),
             ("", None),
-            ("a:0", None),
-            ("a:65536", None),
+            ("a:0", Some("the port is a number from 1 to 65535, not 0")),
+            ("a:65536", Some("the port is a number from 1 to 65535, not 65536")),
             ("a b", None),
             ("user@a", None),
-            ("a/b", None),
-            ("unix:run/a", None),
+            ("a/b", Some("a Unix socket is a path from the root, as \"unix:/run/memcached.sock\"")),
+            ("unix:run/a", Some("write the path from the root, as \"unix:/run/memcached.sock\"")),
         ] {
             let complaint = SharedServer::from_text(text).unwrap_err();
             assert_eq!(complaint.help.as_deref(), help, "{text}: {}", complaint.message);

@@ -47,8 +47,8 @@ settings! {
         /// `timeout` behind; while it does not, a copy is served as long as it is fresh.
         // The value of the published design.
         local_ttl: BoundedTime<100, { HOUR }> = BoundedTime::of::<{ 5 * SECOND }>();
-        /// How long a server may take to answer; a large entry may take longer while it makes progress.
-        /// Without an answer in time, the key counts as missing.
+        /// How long a server may take to answer. A value may take longer by its time at 4 MB/s. Without an
+        /// answer in time, the key counts as missing.
         // Servers in one network answer within a millisecond; a request that waits in vain loses less than a
         // page takes.
         timeout: BoundedTime<1, { 10 * SECOND }> = BoundedTime::of::<50>();

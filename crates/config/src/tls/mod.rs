@@ -1,11 +1,13 @@
 //! TLS on listeners and to backends: which files, and what is accepted. The files are opened by the caller.
 
+mod hsts;
 mod make;
 mod settings;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use hsts::HstsChoice;
 pub(crate) use make::{listener_tls, pool_tls};
 pub(crate) use settings::{CertificateSettings, ListenTlsSettings, PoolTlsSettings};
 pub use settings::{ClientCertificateMode, TlsVersion};

@@ -214,9 +214,10 @@ fn slips_get_a_suggestion() {
         ("shared_wait = \"1s\"", "here it is called `wait`"),
         ("local-ttl = \"1s\"", "did you mean `local_ttl`?"),
         ("secret = \"x\"", "did you mean `secret_file`?"),
-        ("timeout = \"50\"", "\"50s\"?"),
+        ("timeout = \"50\"", "\"50ms\"?"),
         ("servers = \"memcached://10.0.0.1\"", "did you mean \"10.0.0.1\"?"),
         ("servers = \"/run/memcached.sock\"", "did you mean \"unix:/run/memcached.sock\"?"),
+        ("servers = \"::1\"", "did you mean \"[::1]:11211\"?"),
     ] {
         assert_eq!(error(&with_tier(text)).2, help, "{text}");
     }

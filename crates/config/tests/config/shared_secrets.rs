@@ -60,6 +60,7 @@ error: cannot read /new: entity not found
   |
 9 | secret_file = \"/new\"
   |               ^^^^^^
+  = help: make one with: (umask 077; openssl rand -hex 32 > /new), and copy it to all nodes
 ";
     assert_eq!(refused("secret_file = \"/new\"", &[]), expected);
     let short = refused("secret_file = \"/new\"", &[("/new", &NEW[..31], 0o600)]);

@@ -183,3 +183,18 @@ fn flags_give_certificates_to_the_addresses_for_https() {
     let none = Config::from_flags(&flags(&[":80"], &[])).unwrap_err();
     assert!(none.to_string().contains("--certificate: no --listen is for https"), "{none}");
 }
+
+#[test]
+fn a_route_binds_browsers_to_https() {
+    let hsts = |value: &str| {
+        let config =
+            load(&listener("").replace("pool = \"app\"", &format!("pool = \"app\"\nhsts = {value}")));
+        config.routes.all()[0].hsts.clone().unwrap().into_string()
+    };
+    assert_eq!(hsts("\"1h\""), "max-age=3600");
+    assert_eq!(hsts("{}"), "max-age=31536000");
+    assert_eq!(
+        hsts("{ max_age = \"730d\", include_subdomains = true, preload = true }"),
+        "max-age=63072000; includeSubDomains; preload"
+    );
+}

@@ -131,9 +131,12 @@ impl Handshake {
         })
         .await?;
         let (item_size_max, cas) = self.settings().await?;
+        if !cas {
+            return Err(Unavailable::NoCas);
+        }
         let explicit_cas = self.accepts().await?;
         let value_removal = self.accepts().await?;
-        Ok(Abilities { version, item_size_max, cas, explicit_cas, value_removal })
+        Ok(Abilities { version, item_size_max, explicit_cas, value_removal })
     }
 
     /// The item limit, and whether items have CAS values. A proxy that has no settings to show may refuse.

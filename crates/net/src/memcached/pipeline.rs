@@ -6,7 +6,7 @@
 //! keeps its turn until its answer has come, so that no other operation can get that answer.
 
 use super::address::QueueLimits;
-use super::operation::{Abilities, Deadline, Expected, Request};
+use super::operation::{Abilities, Deadline, Expected, MIN_RATE, Request};
 use super::slot::{Answer, Slot};
 use super::{Unavailable, Unexpected};
 use crate::{Moment, Output};
@@ -53,8 +53,6 @@ pub(super) struct Pipeline {
     next_opaque: u32,
     /// No deadline passes before this.
     earliest: Option<Moment>,
-    /// When bytes last moved in either direction.
-    progress: Option<Moment>,
     /// When bytes last arrived, or began to be awaited.
     heard: Option<Moment>,
     last_answer: Option<Moment>,
@@ -82,6 +80,8 @@ struct Turn {
     slot: Rc<Slot>,
     since: Moment,
     deadline: Deadline,
+    /// Bytes that had moved before.
+    moved_before: u64,
 }
 
 /// The consequence of a response line.
@@ -101,12 +101,22 @@ pub(super) struct PartialAnswer {
     size: u64,
 }
 
+impl Counts {
+    /// Bytes that have moved in either direction.
+    fn moved(&self) -> u64 {
+        self.bytes_sent + self.bytes_received
+    }
+}
+
 impl Turn {
-    /// When the deadline passes, given when bytes last moved.
-    fn ends(&self, progress: Option<Moment>) -> Moment {
+    /// When the deadline passes, unless more bytes than `moved` move until then.
+    fn ends(&self, moved: u64) -> Moment {
         match self.deadline {
             Deadline::Total(after) => self.since.plus(after),
-            Deadline::Progress(after) => progress.map_or(self.since, |at| at.max(self.since)).plus(after),
+            Deadline::Transfer(after) => {
+                let transfer = Duration::from_millis((moved - self.moved_before) / MIN_RATE);
+                self.since.plus(after + transfer)
+            }
         }
     }
 }
@@ -121,7 +131,6 @@ impl Pipeline {
             in_flight: VecDeque::new(),
             next_opaque: 0,
             earliest: None,
-            progress: None,
             heard: None,
             last_answer: None,
             has_answered: false,
@@ -145,8 +154,9 @@ impl Pipeline {
             slot.complete(Err(Unavailable::QueueFull));
             return false;
         }
-        let turn = Turn { slot, since: now, deadline };
-        let ends = turn.ends(None);
+        let moved = self.counts.moved();
+        let turn = Turn { slot, since: now, deadline, moved_before: moved };
+        let ends = turn.ends(moved);
         self.earliest = Some(self.earliest.map_or(ends, |earliest| earliest.min(ends)));
         self.waiting_bytes += cost;
         self.waiting.push_back(Waiting { request, turn });
@@ -174,10 +184,10 @@ impl Pipeline {
     }
 
     /// Starts a new connection.
-    pub(super) fn connected(&mut self, now: Moment) {
+    pub(super) fn connected(&mut self) {
         debug_assert!(self.in_flight.is_empty());
         self.counts.connected += 1;
-        (self.progress, self.has_answered, self.unsent) = (Some(now), false, 0);
+        (self.has_answered, self.unsent) = (false, 0);
     }
 
     /// Encodes the next operation that is still wanted, and can be executed by a server with these abilities.
@@ -210,18 +220,15 @@ impl Pipeline {
     }
 
     /// Records bytes that the system has taken, and those it has not.
-    pub(super) fn sent(&mut self, bytes: u64, unsent: usize, now: Moment) {
+    pub(super) fn sent(&mut self, bytes: u64, unsent: usize) {
         self.unsent = unsent;
-        if bytes > 0 {
-            self.counts.bytes_sent += bytes;
-            self.progress = Some(now);
-        }
+        self.counts.bytes_sent += bytes;
     }
 
     /// Records bytes that have arrived.
     pub(super) fn received(&mut self, bytes: usize, now: Moment) {
         self.counts.bytes_received += bytes as u64;
-        (self.progress, self.heard) = (Some(now), Some(now));
+        self.heard = Some(now);
     }
 
     /// Gives a response line to the operation whose turn it is. After an error the connection MUST be closed.
@@ -293,13 +300,13 @@ impl Pipeline {
     /// Fails the operations whose deadline has passed, and drops those that nobody waits for and that were
     /// not sent.
     pub(super) fn expire(&mut self, now: Moment) {
-        let (progress, counts) = (self.progress, &mut self.counts);
+        let (moved, counts) = (self.counts.moved(), &mut self.counts);
         let mut earliest: Option<Moment> = None;
         let mut expire = |turn: &Turn| {
             if !turn.slot.is_wanted() {
                 return false;
             }
-            let ends = turn.ends(progress);
+            let ends = turn.ends(moved);
             if ends <= now {
                 counts.timed_out += 1;
                 turn.slot.complete(Err(Unavailable::TimedOut));

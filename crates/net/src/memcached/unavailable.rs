@@ -14,6 +14,8 @@ pub enum Unavailable {
     NotMemcached(Refusal),
     /// The server is memcached without meta commands (before 1.6).
     NoMetaCommands,
+    /// The server is memcached without CAS values (`-C`), so nothing can be stored on a condition.
+    NoCas,
     /// The server wants a login, and there is none.
     LoginRequired,
     /// The server refused the login.
@@ -57,8 +59,6 @@ pub enum Unexpected {
 /// An ability that some servers lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ability {
-    /// CAS values: missing with `-C`.
-    Cas,
     /// CAS values chosen by the client (`E`).
     ExplicitCas,
     /// Removal of a value whose item stays (`md … x`).
@@ -73,6 +73,7 @@ impl Unavailable {
             Unavailable::ConnectTimedOut => "connect-timed-out",
             Unavailable::NotMemcached(_) => "not-memcached",
             Unavailable::NoMetaCommands => "no-meta-commands",
+            Unavailable::NoCas => "no-cas",
             Unavailable::LoginRequired => "login-required",
             Unavailable::LoginFailed => "login-failed",
             Unavailable::TimedOut => "timed-out",
@@ -96,6 +97,7 @@ impl Unavailable {
             | Unavailable::ConnectTimedOut
             | Unavailable::NotMemcached(_)
             | Unavailable::NoMetaCommands
+            | Unavailable::NoCas
             | Unavailable::LoginRequired
             | Unavailable::LoginFailed
             | Unavailable::TimedOut
@@ -122,6 +124,7 @@ impl std::fmt::Display for Unavailable {
             Unavailable::NoMetaCommands => {
                 f.write_str("the server has no meta commands; memcached 1.6 or later is needed")
             }
+            Unavailable::NoCas => f.write_str("the server has no CAS values; start memcached without -C"),
             Unavailable::LoginRequired => f.write_str("the server wants a login"),
             Unavailable::LoginFailed => f.write_str("the server refused the login"),
             Unavailable::TimedOut => f.write_str("no answer within the deadline"),
@@ -139,7 +142,6 @@ impl std::fmt::Display for Unavailable {
             Unavailable::ValueTooLarge(size) => write!(f, "a stored value of {size} bytes is too large"),
             Unavailable::ItemTooLarge => f.write_str("the value is larger than the server's item limit"),
             Unavailable::Unsupported(ability) => f.write_str(match ability {
-                Ability::Cas => "the server has no CAS values",
                 Ability::ExplicitCas => "the server does not let clients choose CAS values",
                 Ability::ValueRemoval => "the server cannot remove a value and keep its item",
             }),

@@ -171,6 +171,9 @@ pub(crate) fn verdict(
                 None => Ok(Verdict::Pass(pool, PassReason::Rule)),
                 Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
                     Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
+                    None if peer.tls.as_ref().is_some_and(|tls| !tls.certificates.is_empty()) => {
+                        Verdict::Pass(pool, PassReason::ClientCertificate)
+                    }
                     None => Verdict::Lookup(pool),
                 }),
             }

@@ -157,7 +157,7 @@ impl Task {
         filled
     }
 
-    /// Stores an object; under the key of its variant, with an index before it, if it varies.
+    /// Stores an object; under the key of its variant, with an index after it, if it varies.
     async fn object(mut self, position: Position, object: &Object, rule: &KeyRule) {
         let place = self.asking.place.clone();
         let max_object = place.tier.max_object;
@@ -200,17 +200,18 @@ impl Task {
                 put(&self.core, &place, target, Some(item)).await
             }
             Some(index) => {
+                // The variant comes first, under the claim of the entry: a node that waits for the entry and finds
+                // the index finds the variant too, and does not fetch it.
+                let filled = put(&self.core, &place, target, Some(item)).await;
+                let index = index.filter(|_| filled.is_some());
                 let stored = if self.asking.target.key == entry.key {
                     self.end(index.unwrap_or(Outcome::Nothing)).await
                 } else {
                     _ = self.end(Outcome::Nothing).await;
                     put(&self.core, &place, entry, index).await
                 };
-                // Without its index, nobody would find it.
-                match stored {
-                    Some(_) => put(&self.core, &place, target, Some(item)).await,
-                    None => None,
-                }
+                // Without its index, nobody finds it.
+                filled.filter(|_| stored.is_some())
             }
         };
         if let Some(filled) = filled {

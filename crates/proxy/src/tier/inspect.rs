@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandarac_message::caching::Reuse;
+use sandarac_message::vary::VarySpec;
 use sandarac_message::{FieldsBuf, Timestamp};
 use sandarac_net::wall;
 use sandarac_tier::{Command, LogSync, Reply, StoredItem, Subject, Verdict, tombstone};
@@ -91,11 +92,13 @@ impl Inspection {
             };
             return Inspected { key: target.key.to_string(), why: why.to_owned(), ..inspected };
         }
+        let mut varies = None;
         if let Some(Ok((Item { token, content: Content::Index { vary, .. } }, _))) =
             decode(target.key, &reply)
         {
             target = self.place.variant(Some(token), &vary.key(self.fields.view()));
             reply = self.ask(links, Command::Get { key: target.key, value: true }).await;
+            varies = Some(vary);
         }
         inspected.key = target.key.to_string();
         let (stored, item, body_len) = match (reply, decode) {
@@ -106,7 +109,7 @@ impl Inspection {
                 }
                 None => return inspected,
             },
-            (Reply::Absent, _) => return Inspected { why: "there is nothing".to_owned(), ..inspected },
+            (Reply::Absent, _) => return Inspected { why: nothing(varies, &self.fields), ..inspected },
             (_, _) => return Inspected { why: "the server does not answer".to_owned(), ..inspected },
         };
         inspected.kind = Some(item.content.kind().name());
@@ -151,6 +154,22 @@ impl Inspection {
             (_, Some(_)) => (false, "stale: it is validated first".to_owned()),
             (_, None) => (false, "not used: its TTL is not one that it was given".to_owned()),
         }
+    }
+}
+
+/// Why there is nothing, where the page `varies` on fields of which the request has some.
+fn nothing(varies: Option<VarySpec>, given: &FieldsBuf) -> String {
+    let Some(VarySpec::Names(names)) = varies else { return "there is nothing".to_owned() };
+    let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
+    let fields = names.join(", ");
+    let missing = names.iter().filter(|name| given.view().all_named(name.as_bytes()).next().is_none());
+    let flags: Vec<String> = missing.map(|name| format!("-H '{name}: …'")).collect();
+    match &flags[..] {
+        [] => format!("there is no variant for these values; the page varies on {fields}"),
+        flags => format!(
+            "the page varies on {fields}, and there is no variant without them: give {}",
+            flags.join(" ")
+        ),
     }
 }
 

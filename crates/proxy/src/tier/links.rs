@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use sandarac_net::memcached::{
     Connection, ConnectionState, Deadline, DeleteOutcome, Item, QueueLimits, ServerAddress, SetOutcome,
     Settings, Unavailable,
 };
-use sandarac_tier::{Command, Condition, Reply, StoredItem};
+use sandarac_tier::{Attempt, Command, Condition, Reply, StoredItem};
 use sandarac_wire::entry::EntryKey;
 use sandarac_wire::memcached::{Delete, Get, Mode, Remaining, ServerKey, Set, Ttl};
 
+use super::clock::now;
 use super::{SharedTier, TierCount, TierServer};
 
 /// Values of more bytes than this are written over the connection for values.
@@ -62,17 +64,17 @@ impl Links {
     ) -> Vec<Reply> {
         let Some(link) = self.link(tier, server) else {
             server.count(TierCount::Failures);
-            server.answered(Some("its name cannot be resolved"));
+            server.answered(Attempt { sent: now(), is_value: false }, Some("its name cannot be resolved"));
             return unavailable(&commands, "not-resolved");
         };
         let written = value_bytes(&commands);
         let is_large = written > SMALL || commands.iter().any(reads_value);
         let (connection, deadline) = match is_large {
-            true => (&link.values, Deadline::Progress(tier.timeout())),
+            true => (&link.values, Deadline::Transfer(tier.timeout())),
             false => (&link.small, Deadline::Total(tier.timeout())),
         };
         let max_value = tier.max_object as usize + MAX_BESIDE_BODY;
-        let began = Instant::now();
+        let (began, attempt) = (Instant::now(), Attempt { sent: now(), is_value: is_large });
         let submit = |command| submit(connection, command, max_value, deadline);
         // All are submitted before the first is awaited, so that they leave in one write.
         let awaited: Vec<Awaited> = commands.into_iter().map(submit).collect();
@@ -81,7 +83,7 @@ impl Links {
         for answer in awaited {
             replies.push(answer.await.unwrap_or_else(|unavailable| {
                 if unavailable.blames_server() && fault.is_none() {
-                    fault = Some(unavailable.to_string());
+                    fault = Some(describe(&unavailable, &link.address));
                 }
                 Reply::Unavailable(unavailable.name())
             }));
@@ -89,9 +91,13 @@ impl Links {
                 read += item.value.len() as u64;
             }
         }
-        server.answered(fault.as_deref());
+        let is_used = server.answered(attempt, fault.as_deref());
         if fault.is_some() {
             server.count(TierCount::Failures);
+            if !is_used && matches!(connection.state(), ConnectionState::Ready(_)) {
+                // An answer may be stuck on it, or the way lost without notice. Trials use a new one.
+                connection.close();
+            }
         } else {
             server.count(TierCount::Packets);
             server.add(TierCount::Microseconds, began.elapsed().as_micros() as u64);
@@ -146,6 +152,19 @@ impl Links {
         let link = Rc::new(Link { address, small, values });
         links.push((server.clone(), link.clone()));
         Some(link)
+    }
+}
+
+/// A failure, with the path of a socket that cannot be connected to.
+fn describe(unavailable: &Unavailable, address: &ServerAddress) -> String {
+    match (unavailable, address) {
+        (Unavailable::NotConnected(ErrorKind::NotFound), ServerAddress::Unix(path)) => {
+            format!("cannot connect: there is no socket {}", path.display())
+        }
+        (Unavailable::NotConnected(kind), ServerAddress::Unix(path)) => {
+            format!("cannot connect to {}: {kind}", path.display())
+        }
+        _ => unavailable.to_string(),
     }
 }
 

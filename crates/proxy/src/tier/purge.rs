@@ -7,7 +7,7 @@ use sandarac_cache::{Expression, Purge as RamPurge, Tag};
 use sandarac_message::Fields;
 use sandarac_message::target::Scheme;
 use sandarac_net::wall;
-use sandarac_policy::SharedUse;
+use sandarac_policy::{Route, SharedUse};
 use sandarac_tier::{Command, Reply, tombstone};
 use sandarac_wire::entry::{Effect, Purge, Record, Token};
 
@@ -38,37 +38,42 @@ pub(crate) async fn reached(calls: &PurgeCalls) -> Vec<String> {
     }
 }
 
-/// Purges the entries of targets that an unsafe request has invalidated: the next lookup of this node finds none.
-/// Where there is none, a tombstone stops a fetch in flight. A server that does not answer is owed a purge.
+/// Notes what an unsafe request has invalidated, for all servers. Other nodes may have copies by other rules, whose
+/// keys are not known here, so each target is a record in the logs, like a purge. Targets that this node never
+/// stores are left out. Entries by the rules of this node are replaced by tombstones, only to be quicker.
 pub(crate) async fn invalidate(core: &Rc<Core>, site: &Site, host: &[u8], targets: &[Vec<u8>]) {
     let routes = &site.config.routes;
-    let mut purges = Vec::new();
-    for target in targets {
-        let Some(route) = route_of_get(routes, host, target) else { continue };
-        let route = &routes[route];
-        let Some(rule) = route.cache_rule().filter(|rule| rule.shared != SharedUse::Off) else { continue };
-        let keyed = hash::target(&rule.key, target);
+    let uses_tier = |route: &Route| route.cache_rule().is_some_and(|rule| rule.shared != SharedUse::Off);
+    if !routes.all().iter().any(uses_tier) {
+        return;
+    }
+    let (mut purges, mut places) = (Vec::new(), Vec::new());
+    for (at, target) in targets.iter().enumerate() {
+        let Some(route) = route_of_get(routes, host, target).map(|route| &routes[route]) else { continue };
+        let Some(rule) = route.cache_rule().filter(|_| !targets[..at].contains(target)) else { continue };
+        purges.extend(of_target(routes, host, target));
         if hash::target_tag(&rule.key, host, target).is_some() {
             // Its keys are not known.
-            purges.extend(of_target(routes, host, target));
             continue;
         }
-        for scheme in [Scheme::Http, Scheme::Https] {
+        let keyed = hash::target(&rule.key, target);
+        places.extend([Scheme::Http, Scheme::Https].into_iter().filter_map(|scheme| {
             let key = hash::key(&rule.key, scheme, host, target, Fields::default());
-            let Some(place) = Place::of(site, route, key, host, &keyed) else { continue };
-            if has_entry(core, &place).await || !entomb(core, &place).await {
-                purges.extend(of_target(routes, host, target));
-                break;
-            }
-        }
+            Place::of(site, route, key, host, &keyed)
+        }));
     }
-    if !purges.is_empty() {
-        core.shared.note_purges(purges, Effect::Hard, Duration::ZERO);
+    if purges.is_empty() {
+        return;
+    }
+    core.shared.note_purges(purges, Effect::Hard, Duration::ZERO);
+    for place in places {
+        if has_entry(core, &place).await {
+            entomb(core, &place).await;
+        }
     }
 }
 
-/// Whether there is an entry, which other nodes may have copies of. Then a record goes into the logs: a tombstone
-/// may be lost while a copy is not. Where there is nothing, records would only fill the logs.
+/// Whether there is an entry. Where there is none, a tombstone would only take memory.
 async fn has_entry(core: &Core, place: &Place) -> bool {
     /// Bytes of a tombstone, which is shorter than any other item.
     const TOMBSTONE: u64 = 39;
@@ -77,13 +82,12 @@ async fn has_entry(core: &Core, place: &Place) -> bool {
     matches!(&replies[..], [Reply::Item(item)] if item.size > TOMBSTONE)
 }
 
-/// Puts a tombstone in the place of an entry. Returns whether the server took it.
-async fn entomb(core: &Core, place: &Place) -> bool {
+/// Puts a tombstone in the place of an entry.
+async fn entomb(core: &Core, place: &Place) {
     let (key, server) = (place.entry().key, &place.server);
     let sealer = server.ask(|server, _| server.sealer().clone());
     let command = tombstone(key, Token(random()), &sealer);
-    let replies = core.tier_links.send(&place.tier, server, vec![command]).await;
-    matches!(replies[..], [Reply::Stored(_)])
+    core.tier_links.send(&place.tier, server, vec![command]).await;
 }
 
 impl Memory for Shared {

@@ -9,7 +9,7 @@ use sandarac_balance::Host;
 use sandarac_config::SharedServer;
 use sandarac_message::Timestamp;
 use sandarac_net::memcached::ServerAddress;
-use sandarac_tier::{Ejection, Health, Server, Settings, Use};
+use sandarac_tier::{Attempt, Ejection, Health, Server, Settings, Use};
 use sandarac_wire::entry::{EntryKey, Record, Sealer};
 use std::net::SocketAddr;
 
@@ -193,19 +193,23 @@ impl TierServer {
         !self.state.lock().health.is_ejected()
     }
 
-    /// Takes the outcome of a group of operations.
-    pub(super) fn answered(&self, fault: Option<&str>) {
+    /// Takes the outcome of a group of operations. Returns whether the server is used.
+    pub(super) fn answered(&self, attempt: Attempt, fault: Option<&str>) -> bool {
         let mut state = self.state.lock();
         match fault {
             None => {
-                state.health.answered();
-                state.fault = None;
+                state.health.answered(attempt);
+                // The reason of an ejection stays as long as that.
+                if !state.health.is_ejected() {
+                    state.fault = None;
+                }
             }
             Some(fault) => {
-                state.health.failed(now());
+                state.health.failed(attempt, now());
                 state.fault = Some(fault.into());
             }
         }
+        !state.health.is_ejected()
     }
 
     /// Counts one.
@@ -222,7 +226,7 @@ impl TierServer {
     pub(crate) fn state(&self) -> TierServerState {
         let state = self.state.lock();
         let log_fault =
-            state.server.log_fault().map(|fault| format!("its purge log cannot be used: {fault}"));
+            state.server.log_fault().map(|fault| format!("its purge log cannot be used: {}", fault.text()));
         TierServerState {
             name: self.name.to_string(),
             is_ejected: state.health.is_ejected(),

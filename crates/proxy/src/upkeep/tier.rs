@@ -111,9 +111,16 @@ fn server_at(address: &Address) -> SharedServer {
     }
 }
 
-/// What was logged last of a server.
+/// What was logged of a server.
+#[derive(Debug, Default)]
+struct Logged {
+    state: LoggedState,
+    /// The reasons since it was last used, each of which is logged once.
+    reasons: Vec<String>,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Logged {
+enum LoggedState {
     #[default]
     Used,
     Ejected,
@@ -121,27 +128,47 @@ enum Logged {
     Unusable,
 }
 
-/// Logs when the use of a server changes.
+/// The most reasons that are logged before a server is used again.
+const MAX_REASONS: usize = 8;
+
+/// Logs when the use of a server changes, or the reason why it is not used.
 fn log_change(shared: &Shared, server: &TierServerState, logged: &mut BTreeMap<String, Logged>) {
-    let name = &server.name;
-    let before = logged.entry(name.clone()).or_default();
-    let now = match server {
-        TierServerState { is_ejected: true, .. } => Logged::Ejected,
-        TierServerState { log_fault: true, .. } => Logged::Unusable,
-        TierServerState { is_current: true, .. } => Logged::Used,
-        _ => *before,
-    };
-    if std::mem::replace(before, now) == now {
-        return;
+    if let Some(line) = logged.entry(server.name.clone()).or_default().line(server) {
+        shared.log(&line);
     }
-    let fault = server.fault.as_deref().unwrap_or("it does not answer");
-    shared.log(&match now {
-        Logged::Used => format!("shared tier: {name} is used again"),
-        Logged::Ejected => {
-            format!("shared tier: {name} is not used: {fault}. What it has is fetched from backends; it is tried again")
+}
+
+impl Logged {
+    /// The line about a server, if there is something new.
+    fn line(&mut self, server: &TierServerState) -> Option<String> {
+        let name = &server.name;
+        let now = match server {
+            TierServerState { is_ejected: true, .. } => LoggedState::Ejected,
+            TierServerState { log_fault: true, .. } => LoggedState::Unusable,
+            TierServerState { is_current: true, .. } => LoggedState::Used,
+            _ => self.state,
+        };
+        let before = std::mem::replace(&mut self.state, now);
+        if now == LoggedState::Used {
+            self.reasons.clear();
+            return (before != now).then(|| format!("shared tier: {name} is used again"));
         }
-        Logged::Unusable => format!("shared tier: {name} is not used: {fault}"),
-    });
+        let fault = server.fault.as_deref().or((before != now).then_some("it does not answer"))?;
+        if self.reasons.len() >= MAX_REASONS || self.reasons.iter().any(|reason| reason == fault) {
+            return None;
+        }
+        self.reasons.push(fault.to_owned());
+        Some(match now {
+            LoggedState::Ejected if before != now => {
+                format!(
+                    "shared tier: {name} is not used: {fault}. What it has is fetched from backends; it is tried again"
+                )
+            }
+            LoggedState::Used | LoggedState::Ejected | LoggedState::Unusable => {
+                format!("shared tier: {name} is not used: {fault}")
+            }
+        })
+    }
 }
 
 /// Notes where a server is that is configured by a name: at the first of its addresses, so that all nodes

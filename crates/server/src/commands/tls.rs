@@ -90,7 +90,7 @@ mod tests {
             show(&status, Some("www.example.org"), 0),
             ":443: TLS 1.2 and later, client certificates optional\n  \
              www.example.org gets the certificate of a wildcard:\n  \
-             *.example.org, example.org  ECDSA P-256  expires in 30 days, at 1970-01-31 00:00:00 UTC  issued by the CA  \
+             *.example.org, example.org  ECDSA P-256  expires in 30 d 0 h, at 1970-01-31 00:00:00 UTC  issued by the CA  \
              /etc/ssl/example.org.crt\n"
         );
         let status = TlsStatus { listeners: vec![listener(None)] };

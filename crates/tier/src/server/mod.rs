@@ -228,7 +228,7 @@ impl Server {
             (OperationKind::Read, Reply::Item(item)) => return self.read(sent, item, now),
             (OperationKind::Read, _) => {
                 if !self.is_overtaken(sent) {
-                    self.need = Need::Creation;
+                    (self.need, self.log_fault) = (Need::Creation, None);
                 }
             }
             (OperationKind::Append { cas, records }, Reply::Stored(new)) => {
@@ -265,7 +265,7 @@ impl Server {
         {
             view.read_at = view.read_at.max(sent);
             view.received = now;
-            self.need = Need::Nothing;
+            (self.need, self.log_fault) = (Need::Nothing, None);
             return true;
         }
         if item.value.is_empty() && item.size > 0 {

@@ -17,9 +17,9 @@ crate::faults::faults! {
         /// Bytes follow its declared end.
         TrailingBytes = "trailing-bytes" "bytes after the end of the item",
         /// It has a checksum, and the reader has a secret.
-        Unsealed = "unsealed" "not sealed by a secret",
+        Unsealed = "unsealed" "not sealed, and this node has a secret",
         /// It is sealed by a secret, and the reader has none.
-        Sealed = "sealed" "sealed by a secret, and none is configured",
+        Sealed = "sealed" "sealed, and this node has no secret",
         /// It is sealed by a secret that the reader does not have.
         UnknownSecret = "unknown-secret" "sealed by another secret",
         /// The checksum does not match the content and the key.

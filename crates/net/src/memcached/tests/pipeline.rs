@@ -1,5 +1,6 @@
 //! The order of operations, with time as an argument.
 
+use super::super::operation::MIN_RATE;
 use super::super::pipeline::{Pipeline, Step};
 use super::*;
 use crate::Output;
@@ -7,13 +8,7 @@ use sandarac_wire::memcached::parse;
 use std::task::{Context, Poll, Waker};
 
 fn abilities() -> Abilities {
-    Abilities {
-        version: "1.6".into(),
-        item_size_max: 1 << 20,
-        cas: true,
-        explicit_cas: true,
-        value_removal: true,
-    }
+    Abilities { version: "1.6".into(), item_size_max: 1 << 20, explicit_cas: true, value_removal: true }
 }
 
 struct Bench {
@@ -25,7 +20,7 @@ impl Bench {
     fn new(limits: QueueLimits) -> Bench {
         let start = Moment::now();
         let mut pipeline = Pipeline::new(limits);
-        pipeline.connected(start);
+        pipeline.connected();
         Bench { pipeline, start }
     }
 
@@ -48,7 +43,7 @@ impl Bench {
     fn send(&mut self, millis: u64) -> usize {
         let (mut out, now) = (Output::new(), self.at(millis));
         while self.pipeline.encode_next(&abilities(), &mut out, now) {}
-        self.pipeline.sent(out.len() as u64, 0, now);
+        self.pipeline.sent(out.len() as u64, 0);
         out.len()
     }
 
@@ -109,18 +104,33 @@ fn an_operation_that_was_not_sent_in_time_is_never_sent() {
 }
 
 #[test]
-fn progress_in_either_direction_moves_the_deadline_of_a_transfer() {
+fn bytes_in_either_direction_move_the_deadline_of_a_transfer_by_their_time_at_the_lowest_rate() {
     let mut bench = Bench::new(QueueLimits::default());
-    let mut pending = bench.get("a", Deadline::Progress(Duration::from_millis(50)), 0);
+    let now = bench.at(0);
+    bench.pipeline.received(1_000_000, now);
+    let mut pending = bench.get("a", Deadline::Transfer(Duration::from_millis(50)), 0);
     bench.send(0);
     let now = bench.at(40);
-    bench.pipeline.received(1, now);
-    assert_eq!(bench.expire(50), Some(Duration::from_millis(40)));
-    let now = bench.at(80);
-    bench.pipeline.sent(1, 0, now);
-    assert_eq!(bench.expire(90), Some(Duration::from_millis(40)));
+    bench.pipeline.received(20 * MIN_RATE as usize, now);
+    assert_eq!(bench.expire(50), Some(Duration::from_millis(20)));
+    bench.pipeline.sent(10 * MIN_RATE, 0);
+    assert_eq!(bench.expire(70), Some(Duration::from_millis(10)));
     assert_eq!(result(&mut pending), None);
-    bench.expire(130);
+    bench.expire(80);
+    assert_eq!(result(&mut pending), TIMED_OUT);
+}
+
+/// Regression: any byte put the deadline off.
+#[test]
+fn a_byte_now_and_then_does_not_move_the_deadline_of_a_transfer() {
+    let mut bench = Bench::new(QueueLimits::default());
+    let mut pending = bench.get("a", Deadline::Transfer(Duration::from_millis(50)), 0);
+    bench.send(0);
+    for millis in (0..50).step_by(10) {
+        let now = bench.at(millis);
+        bench.pipeline.received(1, now);
+    }
+    bench.expire(50);
     assert_eq!(result(&mut pending), TIMED_OUT);
 }
 
@@ -133,8 +143,7 @@ fn silence_is_measured_while_answers_are_awaited() {
     drop(pending);
     assert_eq!(bench.pipeline.silence(bench.at(50)), Some(Duration::from_millis(30)));
     // Only what arrives ends it.
-    let now = bench.at(60);
-    bench.pipeline.sent(10, 0, now);
+    bench.pipeline.sent(10, 0);
     assert_eq!(bench.pipeline.silence(bench.at(70)), Some(Duration::from_millis(50)));
     assert_eq!(bench.receive("EN O0\r\n", 80), Ok(()));
     assert_eq!(bench.pipeline.silence(bench.at(80)), None);
@@ -151,10 +160,9 @@ fn the_queue_is_bounded_in_operations_and_bytes() {
     assert_eq!(result(&mut first), None);
     bench.send(0);
     // What the system has not taken still counts.
-    let now = bench.at(1);
-    bench.pipeline.sent(0, 8_000, now);
+    bench.pipeline.sent(0, 8_000);
     assert_eq!(result(&mut bench.submit(set(2_000), AMPLE, 1)), full);
-    bench.pipeline.sent(8_000, 0, now);
+    bench.pipeline.sent(8_000, 0);
     // The place of a cancelled operation is taken until it is answered.
     drop(bench.get("b", AMPLE, 2));
     assert_eq!(result(&mut bench.get("c", AMPLE, 2)), full);
@@ -178,8 +186,7 @@ fn what_waits_survives_only_the_ordinary_end_of_a_connection_that_has_served() {
     assert!(bench.pipeline.disconnected(&closed));
     assert_eq!(result(&mut in_flight), Some(Err(closed.clone())));
     assert_eq!(result(waiting.as_mut().unwrap()), None);
-    let now = bench.at(4);
-    bench.pipeline.connected(now);
+    bench.pipeline.connected();
     assert!(!bench.pipeline.disconnected(&closed), "the new one has answered nothing");
     bench.pipeline.fail_all(&closed);
     assert_eq!(result(waiting.as_mut().unwrap()), Some(Err(closed)));
