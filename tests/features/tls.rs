@@ -12,70 +12,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, StreamOwned};
 use sandarac_test_support::{Address, Origin, Sandarac, TempDir, eventually, reply};
 
+use crate::ca::{Ca, write};
 use crate::{sandarac, site};
-
-/// A CA, and the directory of the certificates that it issues.
-struct Ca {
-    issuer: Issuer<'static, KeyPair>,
-    certificate: CertificateDer<'static>,
-    pem: String,
-    directory: TempDir,
-}
-
-impl Ca {
-    fn new() -> Ca {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, "the test's CA");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let made = params.self_signed(&key).unwrap();
-        let (certificate, pem) = (made.der().clone(), made.pem());
-        Ca { issuer: Issuer::new(params, key), certificate, pem, directory: TempDir::new() }
-    }
-
-    /// Writes `NAME.crt` and `NAME.key` for a name.
-    fn issue(&self, file: &str, name: &str) {
-        self.issue_until(file, name, 2099);
-    }
-
-    fn issue_until(&self, file: &str, name: &str, year: i32) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(year, 1, 1));
-        let chain = params.signed_by(&key, &self.issuer).unwrap().pem();
-        write(&self.directory.join(&format!("{file}.crt")), &chain);
-        write(&self.directory.join(&format!("{file}.key")), &key.serialize_pem());
-    }
-
-    /// A client that presents a certificate of this CA.
-    fn client_with_certificate(&self) -> Arc<ClientConfig> {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["a client".to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let builder = self.trusting().with_client_auth_cert(vec![certificate], key);
-        Arc::new(builder.unwrap())
-    }
-
-    fn client(&self) -> Arc<ClientConfig> {
-        Arc::new(self.trusting().with_no_client_auth())
-    }
-
-    fn trusting(&self) -> ConfigBuilder<ClientConfig, WantsClientCert> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.clone()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        builder.unwrap().with_root_certificates(roots)
-    }
-}
-
-/// Writes a file in one step, as renewal tools do.
-fn write(path: &Path, text: &str) {
-    let next = path.with_extension("next");
-    fs::write(&next, text).unwrap();
-    fs::rename(next, path).unwrap();
-}
 
 /// A configuration whose listener has `tls`.
 fn with_tls(origin: &Origin, tls: &str) -> String {

@@ -36,6 +36,8 @@ pub enum TlsFault {
     NotYetValid,
     /// The certificate was revoked.
     Revoked,
+    /// The certificate is that of a CA.
+    IsCa,
     /// The certificate does not verify for another reason.
     BadCertificate,
     /// The backend refused the connection with an alert.
@@ -71,6 +73,7 @@ impl TlsFault {
             | TlsFault::Expired
             | TlsFault::NotYetValid
             | TlsFault::Revoked
+            | TlsFault::IsCa
             | TlsFault::BadCertificate => ProxyError::TlsCertificateError,
         }
     }
@@ -87,6 +90,9 @@ impl TlsFault {
             TlsFault::Expired => "its certificate has expired",
             TlsFault::NotYetValid => "its certificate is not valid yet",
             TlsFault::Revoked => "its certificate was revoked",
+            TlsFault::IsCa => {
+                "its certificate is that of a CA (CA:TRUE), which no server may present; make it with CA:FALSE"
+            }
             TlsFault::BadCertificate => "its certificate does not verify",
             TlsFault::Alert => "it refused the connection with an alert",
             TlsFault::Incompatible => "it has no version or cipher suite in common with this program",
@@ -102,7 +108,12 @@ impl TlsFault {
         let HandshakeFault::Tls(error) = fault else { return TlsFault::Ended };
         match error {
             Error::InvalidCertificate(why) => match why {
-                CertificateError::UnknownIssuer => TlsFault::UnknownIssuer,
+                // A signature is bad if another CA has the name of a trusted one.
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
+                // rustls has no variant of its own for this.
+                CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+                    TlsFault::IsCa
+                }
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                     TlsFault::WrongName
                 }

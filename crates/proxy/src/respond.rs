@@ -72,11 +72,12 @@ impl Synthetic {
         answer
     }
 
-    /// The response to a client whose head was late (408), or that exceeds the connection limit (503).
+    /// The response to a client whose head was late (408), that does not speak TLS where it must (400), or that
+    /// exceeds the connection limit (503).
     pub(crate) fn turned_away(status: u16, what: &str, proxy: &str) -> Synthetic {
         let mut answer = Synthetic::text(status, what);
         let error =
-            if status == 408 { ProxyError::HttpRequestError } else { ProxyError::ConnectionLimitReached };
+            if status == 503 { ProxyError::ConnectionLimitReached } else { ProxyError::HttpRequestError };
         answer.proxy_status(proxy, error, what);
         if status == 503 {
             answer.put(Name::RetryAfter, b"1");
