@@ -3,14 +3,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use rustls::client::WantsClientCert;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, ConfigBuilder, RootCertStore, StreamOwned};
-use sandarac_test_support::{Address, Origin, Sandarac, TempDir, eventually, reply};
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use sandarac_test_support::{Address, Origin, Sandarac, eventually, reply};
 
 use crate::ca::{Ca, write};
 use crate::{sandarac, site};

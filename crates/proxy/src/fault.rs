@@ -1,6 +1,6 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
-use crate::origin_tls::TlsFault;
+use crate::tls_fault::TlsFault;
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};

@@ -1,7 +1,8 @@
 //! Connections to origins: opened, kept between requests, and reused. Each core has its own.
 
 use crate::origin_timeouts::OriginTimeouts;
-use crate::origin_tls::{OriginTls, TlsFault};
+use crate::origin_tls::OriginTls;
+use crate::tls_fault::TlsFault;
 use crate::{Counter, Counters, Fault};
 use hashbrown::HashMap;
 use rustix::io::Errno;

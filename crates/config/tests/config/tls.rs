@@ -128,10 +128,10 @@ fn mistakes_are_named_with_what_was_meant() {
 }
 
 #[test]
-fn https_backends_are_refused_until_they_are_served() {
+fn https_backends_have_settings_of_their_pool() {
     let text =
         "[[listen]]\naddress = \":80\"\n[pool.app]\nbackends = \"https://a\"\n[[route]]\npool = \"app\"\n";
-    assert!(error(text).0.starts_with("TLS to backends (https://) is not there yet"));
+    assert!(load_quietly(text).pools[0].backends[0].address.is_tls());
     let pool = "[[listen]]\naddress = \":80\"\n[pool.app]\nbackends = \"http://a\"\ntls = { ca = \"/ca.pem\", \
                 server_name = \"App.Internal\", client_certificate = { chain = \"/c.pem\" } }\n[[route]]\npool = \"app\"\n";
     let config = load_quietly(pool);
