@@ -19,6 +19,7 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, CertificateSigningRequestParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateSigningRequestDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use sandarac_acme::{ChallengeKind, Settings};
 use sandarac_message::Timestamp;
 use sandarac_message::civil::Civil;
 use sandarac_test_support::TempDir;
@@ -28,6 +29,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clock::FakeClock;
+use crate::node::limits;
 
 /// A request to the CA.
 pub(crate) struct Call {
@@ -78,6 +80,18 @@ impl Answer {
 }
 
 type Script = Box<dyn FnMut(&Call) -> Option<Answer> + Send>;
+
+/// The settings for `names` from `ca`, with the state below `dir`.
+pub(crate) fn settings(ca: &Ca, dir: &TempDir, names: &[&str]) -> Settings {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    Settings {
+        directory: ca.directory(),
+        ca: Some(ca.root()),
+        challenges: vec![ChallengeKind::Http01],
+        limits: limits(),
+        ..Settings::new(names, dir.join("state"))
+    }
+}
 
 /// The CA, listening. It ends when dropped.
 pub(crate) struct Ca {
@@ -254,6 +268,8 @@ fn acceptor(chain: &str, key: &KeyPair) -> TlsAcceptor {
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared>) {
     while let Ok((stream, _)) = listener.accept().await {
         let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
+        // Without this, each response waits 40 ms for an acknowledgement.
+        _ = stream.set_nodelay(true);
         tokio::spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
             let service = service_fn(|request| respond(Arc::clone(&shared), request));

@@ -17,6 +17,11 @@ impl FakeClock {
         FakeClock(Arc::new(AtomicU64::new((day * 86_400 + 43_200) * 1000)))
     }
 
+    /// A clock that stands at `time`.
+    pub(crate) fn at(time: Timestamp) -> FakeClock {
+        FakeClock(Arc::new(AtomicU64::new(time.as_millis())))
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use sandarac_acme::{Event, Fault, Settings};
-use sandarac_test_support::{Port, TempDir, within};
+use sandarac_acme::{Event, Fault, Limits, Settings};
+use sandarac_test_support::{Listener, Port, TempDir, within};
 
-use crate::ca::{Answer, Ca};
+use crate::ca::{Answer, Ca, settings};
 use crate::clock::FakeClock;
-use crate::node::{Node, files, settings};
+use crate::node::{Node, files, limits};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -146,6 +146,16 @@ fn a_ca_that_cannot_be_reached_or_verified_is_named() {
     let settings = Settings { ca: Some(dir.join("empty.pem")), ..settings(&ca, &dir, &["example.org"]) };
     let (fault, _) = Node::start(settings, &clock).failure(1);
     assert!(fault.to_string().contains("no certificate in PEM"), "{fault}");
+}
+
+#[test]
+fn a_server_that_accepts_and_says_nothing_is_left() {
+    let (clock, dir) = (FakeClock::new(), TempDir::new());
+    let (ca, silent) = (Ca::new(&clock), Listener::new());
+    let directory = format!("https://{}/directory", silent.address());
+    let limits = Limits { request: Duration::from_millis(150), ..limits() };
+    let settings = Settings { directory, limits, ..settings(&ca, &dir, &["example.org"]) };
+    assert_eq!(Node::start(settings, &clock).failure(1).0.name(), "request_timed_out");
 }
 
 #[test]

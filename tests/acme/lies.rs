@@ -8,9 +8,9 @@ use sandarac_message::Timestamp;
 use sandarac_test_support::TempDir;
 use serde_json::{Value, json};
 
-use crate::ca::{Answer, Ca, Call};
+use crate::ca::{Answer, Ca, Call, settings};
 use crate::clock::FakeClock;
-use crate::node::{Node, limits, settings};
+use crate::node::{Node, limits};
 
 /// The fault of the first attempt with a CA that is scripted. The attempt after it, with a CA that is honest again, gets a
 /// certificate.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use sandarac_acme::{ChallengeKind, Event, Settings};
 use sandarac_test_support::{TempDir, within};
 
-use crate::ca::{Answer, Ca};
+use crate::ca::{Answer, Ca, settings};
 use crate::clock::FakeClock;
-use crate::node::{Node, files, settings};
+use crate::node::{Node, files};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -133,6 +133,19 @@ fn a_certificate_that_cannot_be_renewed_is_warned_of_once_a_day() {
     ca.reform();
     clock.pass(DAY);
     node.certificate(2);
+}
+
+#[test]
+fn refused_nonces_cost_no_attempt() {
+    let (clock, dir) = (FakeClock::new(), TempDir::new());
+    let ca = Ca::new(&clock);
+    ca.script(|call| {
+        let is_first = call.count == 1 && !["directory", "nonce"].contains(&call.endpoint.as_str());
+        is_first.then(|| Answer::problem(400, "badNonce", "stale"))
+    });
+    let node = Node::start(settings(&ca, &dir, &["example.org"]), &clock);
+    node.certificate(1);
+    assert!(ca.count("order") == 2 && ca.count("certificate") == 2);
 }
 
 #[test]

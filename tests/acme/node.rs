@@ -7,12 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use sandarac_acme::{
-    Acme, ChallengeCertificate, ChallengeKind, Challenges, Event, Fault, KeyedChain, Limits, Settings, Sink,
+    Acme, ChallengeCertificate, Challenges, Event, Fault, KeyedChain, Limits, Settings, Sink,
 };
-use sandarac_test_support::{TempDir, within};
+use sandarac_test_support::within;
 use tokio::sync::oneshot;
 
-use crate::ca::Ca;
 use crate::clock::FakeClock;
 
 /// Limits that let a test end soon.
@@ -23,18 +22,6 @@ pub(crate) fn limits() -> Limits {
         response: 64 << 10,
         poll: Duration::from_millis(10),
         first_order_poll: Duration::from_millis(5),
-    }
-}
-
-/// The settings for `names` from `ca`, with the state below `dir`.
-pub(crate) fn settings(ca: &Ca, dir: &TempDir, names: &[&str]) -> Settings {
-    let names = names.iter().map(|name| (*name).to_owned()).collect();
-    Settings {
-        directory: ca.directory(),
-        ca: Some(ca.root()),
-        challenges: vec![ChallengeKind::Http01],
-        limits: limits(),
-        ..Settings::new(names, dir.join("state"))
     }
 }
 
@@ -142,6 +129,11 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        if thread::panicking() {
+            for event in self.heard.events.lock().into_iter().flat_map(|events| events.clone()) {
+                eprintln!("{event}");
+            }
+        }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             _ = thread.join();

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sandarac_acme::Event;
 use sandarac_test_support::{Gate, TempDir, within};
 
-use crate::ca::Ca;
+use crate::ca::{Ca, settings};
 use crate::clock::FakeClock;
-use crate::node::{Node, files, settings};
+use crate::node::{Node, files};
 
 #[test]
 fn one_node_orders_and_the_others_serve_what_it_got() {

@@ -99,7 +99,7 @@ impl Certificate {
 
 fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, CertificateFault> {
     match x509_parser::parse_x509_certificate(der) {
-        Ok((rest, certificate)) if rest.is_empty() => Ok(certificate),
+        Ok(([], certificate)) => Ok(certificate),
         Ok(_) => Err(CertificateFault::Unreadable("bytes follow the certificate".to_owned())),
         Err(error) => Err(CertificateFault::Unreadable(quoted(&error.to_string()))),
     }

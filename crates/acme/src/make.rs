@@ -1,7 +1,9 @@
 //! Keys, requests and certificates that are made here.
 
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, DnType, KeyPair};
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::sign::CertifiedKey;
 
 use crate::certificate::KeyedChain;
 use crate::fault::Fault;
@@ -13,6 +15,18 @@ pub struct ChallengeCertificate {
     pub certificate: CertificateDer<'static>,
     /// Its key.
     pub key: PrivateKeyDer<'static>,
+}
+
+impl ChallengeCertificate {
+    /// The certificate in the form of rustls. Its `CertifiedKey::from_der` would refuse the extension, which is critical and
+    /// unknown to it.
+    ///
+    /// # Errors
+    /// [`Fault::CannotMake`], if the key cannot sign.
+    pub fn certified_key(self) -> Result<CertifiedKey, Fault> {
+        let key = any_supported_type(&self.key).map_err(|error| Fault::CannotMake(error.to_string()))?;
+        Ok(CertifiedKey::new(vec![self.certificate], key))
+    }
 }
 
 /// A new key, and the request to certify it for `names` (DER).
@@ -68,5 +82,6 @@ mod tests {
         let identifier = parsed.get_extension_unique(&oid).expect("extensions").expect("the digest");
         assert!(identifier.critical);
         assert_eq!(identifier.value, [&[4, 32][..], &[7; 32]].concat());
+        made.certified_key().expect("rustls takes it");
     }
 }
