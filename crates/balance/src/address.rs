@@ -1,4 +1,4 @@
-//! The address of a backend: `http://host:port` or `unix:/path`.
+//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     endpoint: Endpoint,
+    is_tls: bool,
     authority: Box<str>,
 }
 
@@ -35,25 +36,32 @@ impl Address {
         &self.endpoint
     }
 
+    /// Whether connections are encrypted.
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
     /// The `Host` value of the balancer's own requests, such as checks: host and port, without the port if it
-    /// is 80; `localhost` for a Unix socket.
+    /// is that of the scheme; `localhost` for a Unix socket.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
     /// The Unix socket at `path`, which MUST be absolute.
     fn unix(path: &Path) -> Address {
-        Address { endpoint: Endpoint::Unix(path.to_path_buf()), authority: "localhost".into() }
+        Address { endpoint: Endpoint::Unix(path.to_path_buf()), is_tls: false, authority: "localhost".into() }
     }
 
-    fn tcp(host: Host, port: u16) -> Address {
+    fn tcp(host: Host, port: Option<u16>, is_tls: bool) -> Address {
+        let usual = if is_tls { 443 } else { 80 };
+        let port = port.unwrap_or(usual);
         let name = match &host {
             Host::Name(name) => name.to_string(),
             Host::Ip(IpAddr::V4(ip)) => ip.to_string(),
             Host::Ip(IpAddr::V6(ip)) => format!("[{ip}]"),
         };
-        let authority = if port == 80 { name } else { format!("{name}:{port}") };
-        Address { endpoint: Endpoint::Tcp(host, port), authority: authority.into() }
+        let authority = if port == usual { name } else { format!("{name}:{port}") };
+        Address { endpoint: Endpoint::Tcp(host, port), is_tls, authority: authority.into() }
     }
 }
 
@@ -61,6 +69,7 @@ impl std::fmt::Display for Address {
     /// Writes the address in the form that [`Address::from_str`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.endpoint {
+            Endpoint::Tcp(..) if self.is_tls => write!(f, "https://{}", self.authority),
             Endpoint::Tcp(..) => write!(f, "http://{}", self.authority),
             Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
         }
@@ -135,6 +144,16 @@ impl FromStr for Address {
     /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port` or `unix:/path`. One `/` after
     /// the authority is allowed.
     fn from_str(text: &str) -> Result<Address, AddressError> {
+        Address::parse(text, TLS_IS_SERVED)
+    }
+}
+
+/// Whether fetches can be made over TLS. Until then `https://` is refused, so that nothing is sent in clear instead.
+const TLS_IS_SERVED: bool = false;
+
+impl Address {
+    /// Parses `https://host:port` and `https://host` (port 443) too if `accepts_tls`.
+    fn parse(text: &str, accepts_tls: bool) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(AddressError::Empty);
@@ -149,21 +168,25 @@ impl FromStr for Address {
                 format!("http://{text}")
             }));
         };
-        match scheme.to_ascii_lowercase().as_str() {
-            "http" => {}
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" if accepts_tls => true,
             "https" => return Err(AddressError::Tls),
             _ => return Err(AddressError::UnknownScheme(format!("{scheme}://"))),
-        }
+        };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, after) = rest.split_at(end);
         if authority.contains('@') {
             return Err(AddressError::UserInfo);
         }
         if !matches!(after, "" | "/") {
-            return Err(AddressError::Path(format!("http://{authority}")));
+            return Err(AddressError::Path(format!(
+                "{}://{authority}",
+                if is_tls { "https" } else { "http" }
+            )));
         }
         let (host, port) = split_port(authority)?;
-        Ok(Address::tcp(host, port))
+        Ok(Address::tcp(host, port, is_tls))
     }
 }
 
@@ -180,7 +203,7 @@ fn socket(path: &str) -> Result<Address, AddressError> {
     Ok(Address::unix(Path::new(path)))
 }
 
-fn split_port(authority: &str) -> Result<(Host, u16), AddressError> {
+fn split_port(authority: &str) -> Result<(Host, Option<u16>), AddressError> {
     let bad_host = || AddressError::Host(authority.to_owned());
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (inside, after) = rest.split_once(']').ok_or_else(bad_host)?;
@@ -202,9 +225,9 @@ fn split_port(authority: &str) -> Result<(Host, u16), AddressError> {
         (host.parse().map_or_else(|_| Host::Name(host.to_ascii_lowercase().into()), Host::Ip), port)
     };
     match port {
-        None => Ok((host, 80)),
+        None => Ok((host, None)),
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => match port.parse() {
-            Ok(number) if number > 0 => Ok((host, number)),
+            Ok(number) if number > 0 => Ok((host, Some(number))),
             _ => Err(AddressError::Port(port.to_owned())),
         },
         Some(port) => Err(AddressError::Port(port.to_owned())),
@@ -231,6 +254,24 @@ mod tests {
 
     fn read(text: &str) -> Result<Address, AddressError> {
         text.parse()
+    }
+
+    #[test]
+    fn addresses_with_tls_are_read_and_written_alike() {
+        for (text, written, authority) in [
+            ("https://app.internal", "https://app.internal", "app.internal"),
+            ("https://app.internal:443/", "https://app.internal", "app.internal"),
+            ("https://app.internal:80", "https://app.internal:80", "app.internal:80"),
+            ("https://[::1]:8443", "https://[::1]:8443", "[::1]:8443"),
+        ] {
+            let address = Address::parse(text, true).unwrap();
+            assert!(address.is_tls());
+            assert_eq!((address.to_string().as_str(), address.authority()), (written, authority));
+            assert_eq!(Address::parse(written, true).unwrap(), address);
+            assert_eq!(Address::parse(text, false), Err(AddressError::Tls));
+        }
+        let plain = read("http://app.internal:443").unwrap();
+        assert!(!plain.is_tls() && plain != Address::parse("https://app.internal", true).unwrap());
     }
 
     #[test]

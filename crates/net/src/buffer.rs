@@ -58,6 +58,11 @@ impl Buffer {
         &self.memory[self.start..self.end]
     }
 
+    /// [`Buffer::data`], to be changed in place.
+    pub(crate) fn data_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.end]
+    }
+
     /// Drops the first `n` bytes of [`Buffer::data`].
     ///
     /// # Panics
@@ -71,10 +76,13 @@ impl Buffer {
     /// Lets `receive` put bytes behind [`Buffer::data`] and return their number. `None` if the buffer is
     /// full.
     pub(crate) fn fill<T>(&mut self, receive: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
-        if self.end == self.memory.len() {
-            if self.start == 0 {
-                return None;
-            }
+        let room = self.memory.len() - self.end;
+        if room == 0 && self.start == 0 {
+            return None;
+        }
+        // Moving no more than was consumed costs little, and saves reading in small pieces.
+        let is_cheap = self.start >= self.end - self.start;
+        if room == 0 || (is_cheap && room < BUFFER_SIZE / 2) {
             self.memory.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;

@@ -1,9 +1,8 @@
 //! A connection to a client or a backend: bytes that arrived and are not yet consumed, and bytes that wait
 //! for the socket.
 
-use crate::buffer::Buffer;
-use crate::lent::Lent;
-use crate::{Output, Transport, Unread};
+use crate::byte_queue::ByteQueue;
+use crate::{Output, Stream, Transport, Unread};
 use bytes::Bytes;
 use sandarac_message::Piece;
 use sandarac_wire::h1::repair::Repairs;
@@ -25,9 +24,7 @@ const SLICES: usize = 64;
 /// ends.
 pub struct Conn {
     transport: Transport,
-    buffer: Option<Lent<Buffer>>,
-    /// Unconsumed input of a parked connection, in memory of its own size.
-    parked: Vec<u8>,
+    input: ByteQueue,
     queue: VecDeque<Piece>,
     queued: usize,
     sent: u64,
@@ -59,8 +56,7 @@ impl Conn {
     pub fn new(transport: impl Into<Transport>) -> Conn {
         Conn {
             transport: transport.into(),
-            buffer: None,
-            parked: Vec::new(),
+            input: ByteQueue::default(),
             queue: VecDeque::new(),
             queued: 0,
             sent: 0,
@@ -82,45 +78,50 @@ impl Conn {
         &self.transport
     }
 
+    /// Takes the socket and what was read from it, so that TLS can begin. `None` if the connection is not
+    /// plain, or has output.
+    pub(crate) fn take_stream(&mut self) -> Option<(Stream, ByteQueue)> {
+        let Transport::Plain(stream) = &mut self.transport else { return None };
+        if self.queued > 0 || self.failed {
+            return None;
+        }
+        Some((std::mem::replace(stream, Stream::taken()), std::mem::take(&mut self.input)))
+    }
+
+    /// Goes on over another transport.
+    pub(crate) fn set_transport(&mut self, transport: Transport) {
+        self.transport = transport;
+    }
+
     /// Bytes that arrived and are not consumed.
     pub fn data(&self) -> &[u8] {
-        match &self.buffer {
-            Some(buffer) => buffer.data(),
-            None => &self.parked,
-        }
+        self.input.data()
     }
 
     /// Drops the first `n` bytes of [`Conn::data`].
     pub fn consume(&mut self, n: usize) {
-        match &mut self.buffer {
-            Some(buffer) => buffer.consume(n),
-            None => drop(self.parked.drain(..n)),
-        }
+        self.input.consume(n);
     }
 
     /// Gives the buffer back, keeping unconsumed input in memory of its own size.
     pub fn park(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            debug_assert!(self.parked.is_empty());
-            self.parked = buffer.data().to_vec();
-        }
+        self.input.park();
+        self.transport.park();
     }
 
     /// Reads more into [`Conn::data`] and returns the number of bytes, 0 at the end of the stream. If the
     /// buffer is full, reads nothing and fails with `OutOfMemory`: the caller should have consumed or refused
     /// the data before.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let parked = &mut self.parked;
-        let buffer = self.buffer.get_or_insert_with(|| Buffer::holding(std::mem::take(parked)));
         let transport = &mut self.transport;
-        let polled = buffer.fill(|room| match transport.poll_read(cx, room) {
+        let polled = self.input.fill(|room| match transport.poll_read(cx, room) {
             Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
             other => (0, other),
         });
         let Some(polled) = polled else { return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into())) };
-        if polled.is_pending() && buffer.data().is_empty() {
+        if polled.is_pending() {
             // A waiting connection holds no buffer.
-            self.buffer = None;
+            self.input.release();
         }
         polled
     }
@@ -298,7 +299,7 @@ impl Conn {
     }
 
     /// What has arrived without having been consumed. Asks the kernel if the connection holds nothing unread.
-    pub fn unread(&self) -> Unread {
+    pub fn unread(&mut self) -> Unread {
         if self.data().is_empty() { self.transport.unread() } else { Unread::Data }
     }
 

@@ -109,6 +109,8 @@ async fn accept_loop<S: Service>(
                     continue;
                 }
                 match sessions.linger() {
+                    // Without a handshake there is no way to tell the client.
+                    _ if service.tls(listener).is_some() => {}
                     place @ Some(_) => {
                         let turned_away = http1::turn_away(connection, service.clone(), place);
                         tokio::task::spawn_local(turned_away);

@@ -93,11 +93,14 @@ impl Held {
         self.stream.poll_shutdown(cx)
     }
 
+    #[expect(clippy::unused_self, reason = "the transports have the same methods")]
+    pub(crate) fn park(&mut self) {}
+
     pub(crate) fn reset_when_dropped(&self, reset: bool) {
         self.stream.reset_when_dropped(reset);
     }
 
-    pub(crate) fn unread(&self) -> Unread {
+    pub(crate) fn unread(&mut self) -> Unread {
         if self.received.is_empty() { self.stream.unread() } else { Unread::Data }
     }
 

@@ -6,6 +6,7 @@
 
 mod body;
 mod buffer;
+mod byte_queue;
 mod clock;
 mod conn;
 mod core;
@@ -23,6 +24,7 @@ mod sessions;
 mod stream;
 mod task;
 mod timer;
+pub mod tls;
 mod transport;
 
 pub use self::core::{Command, run_core};
@@ -34,7 +36,7 @@ pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Liste
 pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response};
-pub use service::{Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
+pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};
 pub use task::{boxed, sleep, spawn};
 pub use timer::{Timer, within};

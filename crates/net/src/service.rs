@@ -2,12 +2,15 @@
 
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
+use crate::tls::{HandshakeFault, TlsPeer};
 use crate::{BodyError, BodyStep, Conn, Meter, MinimumRate, Timer};
 use sandarac_message::{Fields, Piece, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::{Limits, Refusal};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -49,6 +52,15 @@ pub trait Service: Meter + 'static {
     /// Whether connections to a listener begin with a PROXY protocol header; it changes on reload. `None` where the listener is
     /// not known any more: what its clients send is not guessed at.
     fn expects_proxy_header(&self, listener: ListenerId) -> Option<bool>;
+
+    /// TLS for connections to a listener; it changes on reload. `None` where clients speak HTTP in clear.
+    fn tls(&self, listener: ListenerId) -> Option<AcceptTls>;
+
+    /// A TLS handshake has ended; [`Peer::tls`] is its outcome.
+    fn handshake_ended(&self, peer: &Peer);
+
+    /// A TLS handshake has failed; the connection is closed.
+    fn handshake_failed(&self, peer: &Peer, fault: &HandshakeFault);
 
     /// A connection is closed because it did not begin with a valid PROXY protocol header.
     fn proxy_header_missing(&self, peer: &Peer);
@@ -126,9 +138,20 @@ pub struct Incoming<D> {
     pub deferred: D,
 }
 
+/// TLS for the connections to a listener.
+#[derive(Clone, Debug)]
+pub struct AcceptTls {
+    /// Certificates and the rest of the server's side.
+    pub config: Arc<rustls::ServerConfig>,
+    /// The most time for a handshake.
+    pub timeout: Duration,
+}
+
 /// Why a connection's input was not accepted as a request.
 #[derive(Debug)]
 pub enum Refused {
+    /// It is not TLS, and the listener expects TLS (400).
+    NotTls,
     /// It breaks the protocol, or a limit.
     Message(Refusal),
     /// A request head did not arrive in time (408).
@@ -148,6 +171,8 @@ pub struct Peer {
     pub client: Option<SocketAddr>,
     /// The listener that accepted the connection.
     pub listener: ListenerId,
+    /// The outcome of the TLS handshake; `None` over a connection in clear.
+    pub tls: Option<Rc<TlsPeer>>,
     /// Requests received on the connection, the current one included.
     pub requests: u32,
 }
@@ -197,7 +222,7 @@ pub trait Client {
     fn poll_left(&mut self, cx: &mut Context<'_>, closed_is_left: bool) -> Poll<()>;
 
     /// Whether the client has closed its side. Costs a system call.
-    fn has_closed(&self) -> bool;
+    fn has_closed(&mut self) -> bool;
 
     /// Sends an interim response (RFC 9110 §15.2), if the client's protocol has them. A client that has left
     /// is noticed later.

@@ -1,5 +1,6 @@
 //! The sessions of one core: their number, and whether they should end.
 
+use crate::tls::Handshakes;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,6 +17,7 @@ pub(crate) struct Sessions {
     wakers: RefCell<Slab<Waker>>,
     draining: Cell<bool>,
     lingering: Cell<usize>,
+    pub(crate) handshakes: Handshakes,
     drained: Notify,
 }
 

@@ -3,7 +3,7 @@
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use sandarac_message::FileRange;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -43,7 +43,7 @@ pub enum Unread {
 /// less.
 #[derive(Debug)]
 pub struct Accepted {
-    /// None only if the runtime failed to register it.
+    /// None only if the runtime failed to register it, or if the stream was [taken](Stream::taken).
     stream: Option<std::net::TcpStream>,
     /// Whether it was read. The second read goes through the runtime, which makes a busy connection yield to
     /// others.
@@ -72,6 +72,11 @@ impl Stream {
     /// A stream over an accepted connection, which MUST be non-blocking.
     pub fn accepted(stream: std::net::TcpStream) -> Stream {
         Stream::Accepted(Accepted { stream: Some(stream), read: false })
+    }
+
+    /// What stands where a stream was taken from: every operation fails.
+    pub(crate) fn taken() -> Stream {
+        Stream::Accepted(Accepted { stream: None, read: true })
     }
 
     /// Calls `now` with a connection that is not registered with the runtime. `None` if the operation would
@@ -175,6 +180,10 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
+    /// Does nothing, because nothing is borrowed.
+    #[expect(clippy::unused_self, reason = "a transport that transforms bytes borrows memory")]
+    pub(crate) fn park(&mut self) {}
+
     /// Ends the writing direction.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
@@ -213,6 +222,29 @@ impl Stream {
             Ok((_, 1..)) => Unread::Data,
             Ok((_, 0)) | Err(_) => Unread::End,
         }
+    }
+
+    /// Reads what the kernel has, without the runtime. Fails with `WouldBlock` if that is nothing.
+    pub(crate) fn read_now(&self, buf: &mut [u8]) -> io::Result<usize> {
+        let received = match self {
+            Stream::Tcp(stream) => recv(stream, buf, RecvFlags::DONTWAIT),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => recv(stream, buf, RecvFlags::DONTWAIT),
+            Stream::Accepted(_) => return Err(unregistered()),
+            Stream::Unix(stream) => recv(stream, buf, RecvFlags::DONTWAIT),
+        };
+        Ok(received?.0)
+    }
+
+    /// Writes as much of `bytes` as the kernel takes, without the runtime. For the last words of a connection,
+    /// which may be lost.
+    pub(crate) fn write_now(&self, bytes: &[u8]) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let _ = match self {
+            Stream::Tcp(stream) => send(stream, bytes, flags),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => send(stream, bytes, flags),
+            Stream::Accepted(_) => return,
+            Stream::Unix(stream) => send(stream, bytes, flags),
+        };
     }
 
     /// The peer's address, if it has one.

@@ -1,6 +1,7 @@
 //! The transport under a connection: it moves bytes, and may transform them or hold some back. All other code
 //! uses the transport, never the socket.
 
+use crate::tls::{ClientSide, ServerSide, TlsStream};
 use crate::{Stream, Unread};
 use sandarac_message::FileRange;
 use std::io::{self, IoSlice};
@@ -11,6 +12,10 @@ use std::task::{Context, Poll};
 pub enum Transport {
     /// A socket: bytes are passed unchanged.
     Plain(Stream),
+    /// TLS with a client.
+    TlsClient(Box<TlsStream<ServerSide>>),
+    /// TLS with a backend.
+    TlsBackend(Box<TlsStream<ClientSide>>),
     /// A socket behind a transport that holds bytes back, for tests.
     #[cfg(test)]
     Held(Box<crate::held_transport::Held>),
@@ -21,6 +26,8 @@ macro_rules! carry {
     ($transport:expr, $method:ident($($argument:expr),*)) => {
         match $transport {
             Transport::Plain(stream) => stream.$method($($argument),*),
+            Transport::TlsClient(tls) => tls.$method($($argument),*),
+            Transport::TlsBackend(tls) => tls.$method($($argument),*),
             #[cfg(test)]
             Transport::Held(held) => held.$method($($argument),*),
         }
@@ -30,6 +37,12 @@ macro_rules! carry {
 impl From<Stream> for Transport {
     fn from(stream: Stream) -> Transport {
         Transport::Plain(stream)
+    }
+}
+
+impl From<TlsStream<ClientSide>> for Transport {
+    fn from(tls: TlsStream<ClientSide>) -> Transport {
+        Transport::TlsBackend(Box::new(tls))
     }
 }
 
@@ -54,7 +67,7 @@ impl Transport {
         carry!(self, poll_send_file(cx, range))
     }
 
-    /// Bytes taken that the socket does not have yet.
+    /// Bytes taken that the socket does not have yet, or fewer; 0 only if it has all.
     pub fn held(&self) -> usize {
         carry!(self, held())
     }
@@ -76,8 +89,13 @@ impl Transport {
 
     /// What has arrived and was not read yet. Asks the kernel, without waiting, if the transport holds
     /// nothing unread.
-    pub fn unread(&self) -> Unread {
+    pub fn unread(&mut self) -> Unread {
         carry!(self, unread())
+    }
+
+    /// Gives back borrowed memory while the connection waits.
+    pub fn park(&mut self) {
+        carry!(self, park());
     }
 
     /// The peer's address, if it has one.

@@ -11,6 +11,7 @@ use crate::record::Outcome;
 use crate::tally::{MissReason, NoStore, StatusClass, Tally};
 use crate::unbelieved::Unbelieved;
 use sandarac_net::Refused;
+use sandarac_net::tls::HandshakeFault;
 use sandarac_wire::h1::repair::Repair;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +45,8 @@ macro_rules! counters {
 counters! {
     Connections "connections" "Client connections accepted.",
     ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
+    Handshakes "handshakes" "TLS handshakes with clients that succeeded.",
+    HandshakesResumed "handshakes_resumed" "Of these, those that resumed an earlier session.",
     ProxyHeadersMissing "proxy_headers_missing" "Client connections closed because they did not begin with a valid PROXY header.",
     AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
     Panics "panics" "Client connections that ended because of a fault in this program: each is a bug to report.",
@@ -85,6 +88,7 @@ counters! {
 pub struct Counters {
     counts: [AtomicU64; Counter::ALL.len()],
     pub(crate) refused: Tally<Refused>,
+    pub(crate) handshakes_failed: Tally<HandshakeFault>,
     pub(crate) failed: Tally<Fault>,
     pub(crate) passes: Tally<PassReason>,
     pub(crate) misses: Tally<MissReason>,
@@ -101,6 +105,7 @@ impl Default for Counters {
         Counters {
             counts: [const { AtomicU64::new(0) }; Counter::ALL.len()],
             refused: Tally::default(),
+            handshakes_failed: Tally::default(),
             failed: Tally::default(),
             passes: Tally::default(),
             misses: Tally::default(),

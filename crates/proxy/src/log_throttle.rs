@@ -22,6 +22,10 @@ pub(crate) enum LogTopic {
     Accepting,
     /// Connections to a listener without the PROXY header that it expects.
     ProxyHeader(ListenerId),
+    /// TLS handshakes that fail, and the kind of failure.
+    Handshake(ListenerId, &'static str),
+    /// TLS that arrives where HTTP in clear is expected.
+    TlsUnexpected(ListenerId),
     /// Skills of a pool that cannot be saved.
     Saving(Box<str>),
     /// A backend of a pool that gives no response, and the kind of failure.

@@ -77,13 +77,13 @@ impl Origins {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(address)?;
         let now = Moment::now();
-        while let Some(Idle { conn, provenance, since }) = waiting.pop() {
+        while let Some(Idle { mut conn, provenance, since }) = waiting.pop() {
             let young = now.since(since) < timeouts.idle && now.since(provenance.made) < timeouts.age;
             let current = provenance.instance.as_deref().is_none_or(&current);
             if young
                 && current
                 && self.leads_there(name, &provenance)
-                && self.unread(&conn) == Unread::Nothing
+                && self.unread(&mut conn) == Unread::Nothing
             {
                 return Some((conn, provenance));
             }
@@ -93,7 +93,7 @@ impl Origins {
 
     /// What has arrived on a connection before a request was sent on it. Such bytes would be taken for the
     /// response; they are counted.
-    pub(crate) fn unread(&self, conn: &Conn) -> Unread {
+    pub(crate) fn unread(&self, conn: &mut Conn) -> Unread {
         let unread = conn.unread();
         if unread == Unread::Data {
             self.counters.one(Counter::OriginConnectionsStray);
@@ -110,7 +110,7 @@ impl Origins {
     /// end.
     pub(crate) fn checkin(&self, address: &Address, mut conn: Box<Conn>, provenance: Provenance) {
         if !conn.is_flushed() || !conn.data().is_empty() {
-            self.unread(&conn);
+            self.unread(&mut conn);
             return;
         }
         conn.park();
@@ -130,10 +130,10 @@ impl Origins {
         let now = Moment::now();
         self.idle.borrow_mut().retain(|address, waiting| {
             let name = name(address);
-            waiting.retain(|idle| {
+            waiting.retain_mut(|idle| {
                 now.since(idle.since) < idle_timeout
                     && self.leads_there(name, &idle.provenance)
-                    && self.unread(&idle.conn) == Unread::Nothing
+                    && self.unread(&mut idle.conn) == Unread::Nothing
             });
             !waiting.is_empty()
         });

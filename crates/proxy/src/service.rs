@@ -16,9 +16,10 @@ use crate::tally::{StatusClass, refused_text};
 use crate::{Counter, Record, tier};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
+use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
-    Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Service, SessionLimits,
-    wall,
+    AcceptTls, Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Service,
+    SessionLimits, wall,
 };
 use sandarac_policy::PoolId;
 use std::io;
@@ -142,15 +143,39 @@ impl Service for Core {
         self.site().listener(listener).map(|listener| listener.proxy_protocol)
     }
 
+    fn tls(&self, listener: ListenerId) -> Option<AcceptTls> {
+        self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept())
+    }
+
+    fn handshake_ended(&self, peer: &Peer) {
+        self.counters.one(Counter::Handshakes);
+        if peer.tls.as_ref().is_some_and(|tls| tls.resumed) {
+            self.counters.one(Counter::HandshakesResumed);
+        }
+    }
+
+    fn handshake_failed(&self, peer: &Peer, fault: &HandshakeFault) {
+        self.counters.handshakes_failed.one(fault);
+        // Clients that leave are no news.
+        if matches!(fault, HandshakeFault::Closed | HandshakeFault::Io(_)) {
+            return;
+        }
+        let site = self.site();
+        let Some(listener) = site.listener(peer.listener) else { return };
+        self.shared.log_throttled(LogTopic::Handshake(peer.listener, fault.name()), || {
+            format!("TLS with {} on {} failed: {fault}", client_text(peer), listener.address)
+        });
+    }
+
     fn proxy_header_missing(&self, peer: &Peer) {
         self.counters.one(Counter::ProxyHeadersMissing);
         let site = self.site();
         let Some(listener) = site.listener(peer.listener) else { return };
         self.shared.log_throttled(LogTopic::ProxyHeader(peer.listener), || {
-            let client = peer.client.map_or_else(|| "a Unix socket".to_owned(), |client| client.to_string());
             format!(
-                "a connection from {client} to {} is closed: it does not begin with a valid PROXY header \
+                "a connection from {} to {} is closed: it does not begin with a valid PROXY header \
                  (proxy_protocol = true)",
+                client_text(peer),
                 listener.address
             )
         });
@@ -188,7 +213,7 @@ impl Service for Core {
         let head = &request.head;
         let mut found = None;
         let judged = receive(&site, peer, head).map(|received| {
-            let verdict = verdict(&site, &received, head);
+            let verdict = verdict(&site, peer, &received, head);
             (received, verdict)
         });
         // A body has to be read or forwarded first.
@@ -223,9 +248,25 @@ impl Service for Core {
             Refused::Late => {
                 Synthetic::turned_away(408, "the request head did not arrive in time", site.name())
             }
+            Refused::NotTls => {
+                let text = "this port speaks TLS: use https:// instead of http://";
+                Synthetic::turned_away(400, text, site.name())
+            }
             Refused::Crowded => Synthetic::turned_away(503, "too many connections are open", site.name()),
         };
         self.counters.refused.one(refused);
+        if received.starts_with(TLS_HANDSHAKE)
+            && peer.tls.is_none()
+            && let Some(listener) = site.listener(peer.listener)
+        {
+            self.shared.log_throttled(LogTopic::TlsUnexpected(peer.listener), || {
+                format!(
+                    "{} speaks TLS to {}, which has no certificates: add `tls` to its [[listen]], or use http://",
+                    client_text(peer),
+                    listener.address
+                )
+            });
+        }
         self.counters.responses.one(&StatusClass(answer.status));
         let now = wall();
         if let Some(body) = answer.begin(Method::Get, None, now, |response| client.begin(response)) {
@@ -255,6 +296,14 @@ impl Service for Core {
             );
         }
     }
+}
+
+/// The beginning of a TLS connection: a record of a handshake, of a version from 1.0 (RFC 8446 §5.1).
+const TLS_HANDSHAKE: &[u8] = &[22, 3];
+
+/// The client of a connection, for messages.
+fn client_text(peer: &Peer) -> String {
+    peer.client.map_or_else(|| "a Unix socket".to_owned(), |client| client.to_string())
 }
 
 /// The method and target of a refused request, as far as they can be read. For the log, which must hold only

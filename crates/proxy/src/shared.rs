@@ -173,8 +173,9 @@ impl Shared {
         let unbelieved = Tally::sum(cores().map(|counters| &counters.unbelieved));
         let repaired = Tally::sum(cores().map(|counters| &counters.repaired));
         let responses = Tally::sum(cores().map(|counters| &counters.responses));
+        let handshakes = Tally::sum(cores().map(|counters| &counters.handshakes_failed));
         let of_requests = responses.chain(refused).chain(failed).chain(passes).chain(misses);
-        of_requests.chain(unstored).chain(repaired).chain(unbelieved).collect()
+        of_requests.chain(unstored).chain(repaired).chain(unbelieved).chain(handshakes).collect()
     }
 
     /// The latency histograms, one for each core.

@@ -1,5 +1,6 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
+use crate::listener_tls::ListenerTls;
 use crate::pool::{PoolChanges, SitePool};
 use crate::tier::SharedTier;
 use sandarac_config::{Config, Credentials, Network};
@@ -51,6 +52,10 @@ pub(crate) struct SiteListener {
     scheme: Scheme,
     /// Whether every connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
+    /// TLS; `None` if connections are not encrypted.
+    pub(crate) tls: Option<Arc<ListenerTls>>,
+    /// Whether requests that came by http are redirected to https.
+    pub(crate) redirects_to_https: bool,
 }
 
 /// What is added to requests to describe their path to origins.
@@ -88,10 +93,12 @@ impl Deref for LocalSite {
 impl Site {
     /// Prepares `config`. `bound` are the listeners, in the order of the configuration. Pools keep the state
     /// that `before` has of the same backends. `seed` decides between equal backends. `credentials` are those
-    /// of the shared tier, which is not used without.
+    /// of the shared tier, which is not used without. `tls` has an entry for each listener, in the order of the
+    /// configuration; it may be empty if none has TLS.
     pub fn new(
         config: Config,
         credentials: Option<Credentials>,
+        tls: Vec<Option<Arc<ListenerTls>>>,
         bound: &[Listener],
         before: Option<&Site>,
         seed: u64,
@@ -107,12 +114,17 @@ impl Site {
             fields: limits.fields.get() as usize,
             target: limits.target.get(),
         };
+        let mut tls = tls.into_iter();
         let in_force = config.listeners.iter().zip(bound).map(|(listener, bound)| {
+            let tls = tls.next().flatten();
+            assert_eq!(tls.is_some(), listener.tls.is_some(), "TLS of {}", bound.address);
             let listener = SiteListener {
                 address: bound.address.clone(),
                 trusted: listener.trusted_proxies.clone(),
                 scheme: listener.scheme,
                 proxy_protocol: listener.proxy_protocol,
+                tls,
+                redirects_to_https: listener.redirect_to_https,
             };
             (bound.id, listener)
         });
@@ -202,6 +214,13 @@ impl Site {
         // Most listeners have none, and every request asks.
         let listener = self.listener(listener).filter(|listener| !listener.trusted.is_empty());
         listener.is_some_and(|listener| sandarac_config::contains(&listener.trusted, peer))
+    }
+
+    /// The listeners in force that have TLS, with their addresses.
+    pub fn tls(&self) -> impl Iterator<Item = (&ListenAddress, &Arc<ListenerTls>)> {
+        let in_force = self.config.listeners.len().min(self.listeners.len());
+        let listeners = self.listeners[..in_force].iter();
+        listeners.filter_map(|(_, listener)| Some((&listener.address, listener.tls.as_ref()?)))
     }
 
     /// Whether a listener is in force.

@@ -6,6 +6,7 @@ use sandarac_cache::Unstored;
 use sandarac_message::caching;
 use sandarac_message::status_fields::Forward;
 use sandarac_net::Refused;
+use sandarac_net::tls::HandshakeFault;
 use sandarac_wire::h1::Refusal;
 use sandarac_wire::h1::repair::Repair;
 use std::marker::PhantomData;
@@ -83,6 +84,7 @@ impl<R: Reason> Tally<R> {
 pub(crate) fn refused_text(refused: &Refused) -> &'static str {
     match refused {
         Refused::Message(refusal) => refusal.name(),
+        Refused::NotTls => "not-tls",
         Refused::Late => "head-late",
         Refused::Crowded => "connection-limit",
     }
@@ -93,7 +95,7 @@ impl Reason for Refused {
     const TEXT: &'static str = "Messages refused: malformed, over a limit, or late.";
 
     fn texts() -> Vec<&'static str> {
-        let others = [Refused::Late, Refused::Crowded];
+        let others = [Refused::Late, Refused::Crowded, Refused::NotTls];
         let refusals = Refusal::ALL.iter().map(|refusal| refusal.name());
         refusals.chain(others.iter().map(refused_text)).collect()
     }
@@ -103,7 +105,21 @@ impl Reason for Refused {
             Refused::Message(refusal) => *refusal as usize,
             Refused::Late => Refusal::ALL.len(),
             Refused::Crowded => Refusal::ALL.len() + 1,
+            Refused::NotTls => Refusal::ALL.len() + 2,
         }
+    }
+}
+
+impl Reason for HandshakeFault {
+    const NAME: &'static str = "handshakes_failed";
+    const TEXT: &'static str = "TLS handshakes that failed.";
+
+    fn texts() -> Vec<&'static str> {
+        HandshakeFault::NAMES.to_vec()
+    }
+
+    fn index(&self) -> usize {
+        HandshakeFault::index(self)
     }
 }
 

@@ -25,4 +25,5 @@ pub mod signals;
 pub mod simulate;
 pub mod startup_messages;
 pub mod stderr;
+mod tls;
 pub mod top;

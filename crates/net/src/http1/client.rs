@@ -256,7 +256,7 @@ impl Client for Http1Client<'_> {
         Poll::Pending
     }
 
-    fn has_closed(&self) -> bool {
+    fn has_closed(&mut self) -> bool {
         self.connection.conn.unread() == Unread::End
     }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 32;
 
 /// How long a connection accepted while draining may take to make its request.
-const LAST_REQUEST: Duration = Duration::from_millis(500);
+pub(super) const LAST_REQUEST: Duration = Duration::from_millis(500);
 
 /// How often the rate of a client is checked while waiting for it, because memory pressure can change
 /// meanwhile.
@@ -162,7 +162,13 @@ impl Connection {
         Connection {
             conn: Conn::metered(transport, service.clone()),
             timer: Timer::new(),
-            peer: Peer { number: service.number(), client: remote.map(canonical), listener, requests: 0 },
+            peer: Peer {
+                number: service.number(),
+                client: remote.map(canonical),
+                listener,
+                tls: None,
+                requests: 0,
+            },
             partial: false,
             in_head: true,
             close: false,

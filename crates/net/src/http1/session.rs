@@ -5,10 +5,10 @@
 //! has the connection to itself until it is done.
 
 use super::client::{Http1Client, Next};
-use super::connection::{Connection, Handover, InPlace, NewConnection, Turn, canonical};
-use crate::service::{Refused, Service};
+use super::connection::{Connection, Handover, InPlace, LAST_REQUEST, NewConnection, Turn, canonical};
+use crate::service::{AcceptTls, Refused, Service};
 use crate::sessions::{Lingering, Membership, Sessions};
-use crate::{Output, RateGauge, boxed};
+use crate::{Output, RateGauge, Transport, boxed, tls};
 use sandarac_message::Version;
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::future::poll_fn;
@@ -58,6 +58,16 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
         },
         Some(false) => {}
         None => return,
+    }
+    if let Some(tls) = service.tls(connection.peer.listener) {
+        match Box::pin(begin_tls(&mut connection, &*service, &sessions, tls)).await {
+            BeginTls::Begun => {}
+            BeginTls::NotTls => {
+                Box::pin(refuse(&mut connection, &*service, Refused::NotTls)).await;
+                return;
+            }
+            BeginTls::Failed => return,
+        }
     }
     loop {
         match poll_fn(|cx| connection.poll_turn(cx, &*service, &sessions)).await {
@@ -180,6 +190,59 @@ async fn linger(connection: &mut Connection, time: Duration) {
         }
     })
     .await;
+}
+
+/// The beginning of a connection that should speak TLS.
+enum BeginTls {
+    Begun,
+    /// Its first byte is not that of a handshake.
+    NotTls,
+    Failed,
+}
+
+/// The type of a record with a part of a handshake (RFC 8446 §5.1). No HTTP method begins with this byte.
+const HANDSHAKE_RECORD: u8 = 22;
+
+/// Serves the TLS handshake. On success the connection goes on over TLS.
+async fn begin_tls<S: Service>(
+    connection: &mut Connection,
+    service: &S,
+    sessions: &Sessions,
+    tls: AcceptTls,
+) -> BeginTls {
+    connection.timer.set(tls.timeout);
+    if connection.conn.data().is_empty() {
+        let began = poll_fn(|cx| match connection.conn.poll_fill(cx) {
+            Poll::Ready(received) => Poll::Ready(received.is_ok_and(|count| count > 0)),
+            Poll::Pending => {
+                if sessions.draining() {
+                    connection.timer.set_earlier(LAST_REQUEST);
+                }
+                connection.timer.poll(cx).map(|()| false)
+            }
+        });
+        if !began.await {
+            // As checks of a port do.
+            return BeginTls::Failed;
+        }
+    }
+    if connection.conn.data()[0] != HANDSHAKE_RECORD {
+        return BeginTls::NotTls;
+    }
+    let Some((stream, received)) = connection.conn.take_stream() else { return BeginTls::Failed };
+    match tls::accept(stream, received, &tls.config, sessions, &mut connection.timer).await {
+        Ok((stream, peer)) => {
+            connection.conn.set_transport(Transport::TlsClient(Box::new(stream)));
+            connection.peer.tls = Some(Rc::new(peer));
+            service.handshake_ended(&connection.peer);
+            connection.timer.set(service.limits(connection.peer.listener).head_timeout);
+            BeginTls::Begun
+        }
+        Err(fault) => {
+            service.handshake_failed(&connection.peer, &fault);
+            BeginTls::Failed
+        }
+    }
 }
 
 /// The beginning of a connection that should have a PROXY protocol header.

@@ -4,8 +4,10 @@ use super::connection::{NewConnection, poll_room};
 use super::session::serve;
 use crate::held_transport::Held;
 use crate::response::{Base, Body, BodyBroken, Length, Responder, Response};
-use crate::service::{Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
+use crate::service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::Sessions;
+use crate::tls::HandshakeFault;
+use crate::tls::tests::{configs, name};
 use crate::{BodyStep, Conn, ListenerId, Meter, MinimumRate, RateGauge, Stream, Timer, Transport};
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -106,6 +108,7 @@ struct Echo {
     file: Arc<File>,
     /// Set when the response to `/file-until-close` has ended.
     ended: Arc<AtomicBool>,
+    tls: Option<AcceptTls>,
 }
 
 /// Bytes in the file.
@@ -116,10 +119,14 @@ const LONG: usize = 24 << 20;
 
 impl Echo {
     fn new() -> Rc<Echo> {
+        Echo::with(None)
+    }
+
+    fn with(tls: Option<AcceptTls>) -> Rc<Echo> {
         let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
         file.write_all_at(&content(), 0).unwrap();
         let (pressure, ended) = (AtomicBool::new(false), Arc::default());
-        Rc::new(Echo { pressure, file: Arc::new(file), ended })
+        Rc::new(Echo { pressure, file: Arc::new(file), ended, tls })
     }
 }
 
@@ -168,6 +175,14 @@ impl Service for Echo {
     fn expects_proxy_header(&self, _: ListenerId) -> Option<bool> {
         Some(false)
     }
+
+    fn tls(&self, _: ListenerId) -> Option<AcceptTls> {
+        self.tls.clone()
+    }
+
+    fn handshake_ended(&self, _: &Peer) {}
+
+    fn handshake_failed(&self, _: &Peer, _: &HandshakeFault) {}
 
     fn proxy_header_missing(&self, _: &Peer) {}
 
@@ -260,6 +275,67 @@ fn exchanged(service: Rc<Echo>, transport: impl FnOnce(Stream) -> Transport, req
         serve(new, service, Rc::new(Sessions::default())).await;
         tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap()
     })
+}
+
+/// What a client receives over TLS in response to `request`, and how the connection ends.
+fn exchanged_over_tls(request: Vec<u8>, prepare: impl FnOnce(&Echo)) -> (Vec<u8>, io::Result<usize>) {
+    let (server, client) = configs(&rustls::version::TLS13);
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async {
+        let (ours, theirs) = pair();
+        let client = std::thread::spawn(move || {
+            let tls = rustls::ClientConnection::new(client, name()).unwrap();
+            let mut stream = rustls::StreamOwned::new(tls, theirs);
+            stream.write_all(&request).unwrap();
+            let mut received = Vec::new();
+            let end = stream.read_to_end(&mut received);
+            (received, end)
+        });
+        let service = Echo::with(Some(AcceptTls { config: server, timeout: UNHURRIED }));
+        prepare(&service);
+        let new = NewConnection { transport: ours.into(), remote: None, listener: ListenerId::unused() };
+        serve(new, service, Rc::new(Sessions::default())).await;
+        tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap()
+    })
+}
+
+/// The session does not know whether its transport is TLS: responses in place, an exchange with a body, and files
+/// go out as in clear.
+#[test]
+fn a_session_over_tls_is_that_in_clear() {
+    let body: Vec<u8> = (0..20_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
+    let mut request =
+        b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\nGET /whole HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+    request.extend_from_slice(b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n");
+    request.extend_from_slice(&body);
+    request.extend_from_slice(FILES.as_bytes());
+    let (received, end) = exchanged_over_tls(request, |_| ());
+    assert_eq!(end.unwrap(), received.len(), "the end is in order");
+    let whole = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nwhole\n";
+    assert!(received.starts_with(whole.repeat(2).as_bytes()));
+    let at = received.windows(7).position(|bytes| bytes == b"before ").expect("the file");
+    assert!(received[at + 7..].starts_with(&content()[10..]));
+    assert!(received.ends_with(b"whole\n"));
+}
+
+#[test]
+fn a_body_that_breaks_off_over_tls_does_not_end_in_order() {
+    let (received, end) = exchanged_over_tls(FILES.into(), |service| {
+        service.file.set_len(FILE as u64 / 2).unwrap();
+    });
+    let at = received.windows(7).position(|bytes| bytes == b"before ").expect("the first piece");
+    assert!(content()[10..FILE / 2].starts_with(&received[at + 7..]));
+    assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+/// GET in clear on a port for TLS.
+#[test]
+fn http_in_clear_is_told_apart_from_tls() {
+    let (server, _) = configs(&rustls::version::TLS13);
+    let service = Echo::with(Some(AcceptTls { config: server, timeout: UNHURRIED }));
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+    let received = String::from_utf8(exchanged(service, Transport::Plain, request)).unwrap();
+    assert!(received.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{received}");
 }
 
 fn held(stream: Stream) -> Transport {

@@ -38,7 +38,7 @@ pub(super) struct MemoryClient {
 impl MemoryClient {
     pub(super) fn new(body: &'static [u8]) -> MemoryClient {
         MemoryClient {
-            peer: Peer { number: 0, client: None, listener: ListenerId::unused(), requests: 1 },
+            peer: Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1 },
             timer: Timer::new(),
             body: Bytes::from_static(body),
             received: ReceivedResponse::default(),
@@ -115,7 +115,7 @@ impl Client for MemoryClient {
         Poll::Pending
     }
 
-    fn has_closed(&self) -> bool {
+    fn has_closed(&mut self) -> bool {
         false
     }
 

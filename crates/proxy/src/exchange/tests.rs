@@ -63,7 +63,8 @@ fn core(backend: SocketAddr) -> Rc<Core> {
     );
     let (config, _) = Config::from_toml("test.toml", &text).unwrap();
     let store = Arc::new(Store::new(Settings::new(16 << 20)));
-    let shared = Shared::new(Site::new(config, None, &[], None, 1), store, 1, 10, Box::new(|_| {}));
+    let shared =
+        Shared::new(Site::new(config, None, Vec::new(), &[], None, 1), store, 1, 10, Box::new(|_| {}));
     Core::new(shared, 0, Box::new(NoLog))
 }
 

@@ -194,6 +194,8 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
         // Applications respond differently to another scheme.
         scheme: config.listeners.first().map_or(Scheme::Http, |listener| listener.scheme),
         trusted_proxies: Vec::new(),
+        tls: None,
+        redirect_to_https: false,
     }];
     config.log.access = LogTarget::Off;
     config.cache.cache_status = true;

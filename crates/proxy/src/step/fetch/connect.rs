@@ -88,11 +88,12 @@ pub(super) async fn linked(
         connected = Box::pin(context.identified(&pick, connected)).await;
     }
     if identifies || !reused {
-        connected = connected.and_then(|(conn, provenance)| match context.core.origins.unread(&conn) {
-            Unread::Nothing => Ok((conn, provenance)),
-            Unread::Data => Err(Fault::Unasked),
-            Unread::End => Err(Fault::NoResponse),
-        });
+        connected =
+            connected.and_then(|(mut conn, provenance)| match context.core.origins.unread(&mut conn) {
+                Unread::Nothing => Ok((conn, provenance)),
+                Unread::Data => Err(Fault::Unasked),
+                Unread::End => Err(Fault::NoResponse),
+            });
     }
     match connected {
         Ok((conn, provenance)) => {

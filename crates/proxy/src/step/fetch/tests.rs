@@ -40,8 +40,13 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let (config, _) = Config::from_toml("test.toml", SITE).unwrap();
         let pool = sandarac_policy::PoolId::at(0);
         let store = Arc::new(Store::new(Settings::new(16 << 20)));
-        let shared =
-            Shared::new(Site::new(config, None, &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
+        let shared = Shared::new(
+            Site::new(config, None, Vec::new(), &[], None, 1),
+            store.clone(),
+            1,
+            10,
+            Box::new(|_| {}),
+        );
         let core = Core::new(shared, 0, Box::new(NoLog));
         let site = core.site();
         let fields: FieldsBuf = [("Host", "www.example")].into_iter().collect();
@@ -52,7 +57,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             version: Version::Http11,
             fields: fields.view(),
         };
-        let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), requests: 1 };
+        let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1 };
         let received = receive(&site, &peer, &head).unwrap();
         let rule = received.route.cache_rule().unwrap();
         let directives = RequestDirectives::default();

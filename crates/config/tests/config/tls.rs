@@ -1,0 +1,185 @@
+//! TLS on listeners and to backends, from the file and from flags.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sandarac_config::{ClientCertificateMode, Config, Flags, ListenerTls, TlsVersion};
+use sandarac_message::target::Scheme;
+
+use crate::{load, refused, warnings};
+
+const REST: &str = "[pool.app]\nbackends = \"http://127.0.0.1:8000\"\n[[route]]\npool = \"app\"\n";
+
+fn listener(more: &str) -> String {
+    format!("[[listen]]\naddress = \":443\"\n{more}\n{REST}")
+}
+
+fn tls(more: &str) -> ListenerTls {
+    load(&listener(more)).listeners.remove(0).tls.unwrap()
+}
+
+/// The first error: its message, the text that is marked, and the help.
+fn error(text: &str) -> (String, String, String) {
+    let diagnostics = refused(text);
+    let first = &diagnostics.errors()[0];
+    let marked = first.place.clone().and_then(|place| text.get(place)).unwrap_or_default();
+    (first.message.clone(), marked.to_owned(), first.help.clone().unwrap_or_default())
+}
+
+#[test]
+fn a_directory_is_enough() {
+    let config = load(&listener("tls.directory = \"/etc/certificates\""));
+    assert_eq!(config.listeners[0].scheme, Scheme::Https);
+    let tls = config.listeners[0].tls.clone().unwrap();
+    assert_eq!(tls.directory, Some(PathBuf::from("/etc/certificates")));
+    assert_eq!((tls.minimum_version, tls.cipher_suites.len()), (TlsVersion::Tls12, 0));
+    assert_eq!((tls.ticket_lifetime, tls.ticket_secret_file), (Duration::from_secs(43_200), None));
+    assert_eq!((tls.client_certificates, tls.dangerous_key_log), (None, false));
+    assert_eq!(tls.handshake_timeout, Duration::from_secs(10));
+}
+
+#[test]
+fn every_setting_is_read() {
+    let tls = tls("[listen.tls]
+        certificates = [{ chain = \"/a.crt\", key = \"/a.key\" }, { chain = \"/b.pem\", default = true }]
+        minimum_version = \"1.3\"
+        cipher_suites = [\"TLS_AES_128_GCM_SHA256\"]
+        ticket_secret_file = \"/tickets\"
+        ticket_lifetime = \"1h\"
+        client_certificates = { mode = \"optional\", ca = \"/ca.pem\", crl = [\"/a.crl\", \"/b.crl\"] }
+        handshake_timeout = \"3s\"
+        dangerous_key_log = true");
+    let files: Vec<_> =
+        tls.certificates.iter().map(|one| (one.chain.clone(), one.key.clone(), one.default)).collect();
+    assert_eq!(files, [("/a.crt".into(), "/a.key".into(), false), ("/b.pem".into(), "/b.pem".into(), true)]);
+    assert_eq!((tls.minimum_version, tls.ticket_lifetime), (TlsVersion::Tls13, Duration::from_secs(3600)));
+    assert_eq!(tls.cipher_suites, ["TLS_AES_128_GCM_SHA256".into()]);
+    assert_eq!(tls.ticket_secret_file, Some("/tickets".into()));
+    let clients = tls.client_certificates.unwrap();
+    assert_eq!((clients.mode, clients.ca.len(), clients.crl.len()), (ClientCertificateMode::Optional, 1, 2));
+    assert!(tls.dangerous_key_log && tls.handshake_timeout == Duration::from_secs(3));
+}
+
+#[test]
+fn mistakes_are_named_with_what_was_meant() {
+    for (text, message, marked, help) in [
+        ("tls = {}", "`tls` needs `certificates` or a `directory`", "{}", "certificates = [{"),
+        (
+            "tls.certificates = [{ key = \"/a\" }]",
+            "a certificate needs a `chain`",
+            "{ key = \"/a\" }",
+            "chain =",
+        ),
+        (
+            "tls.directory = \"certificates\"",
+            "\"certificates\" is not a path from the root",
+            "\"certificates\"",
+            "",
+        ),
+        ("tls.directory = \"/a\"\ntls.certs = []", "unknown key `certs`", "certs", "certificates"),
+        (
+            "tls = { directory = \"/a\", minimum_version = \"1.1\" }",
+            "\"1.1\" is not \"1.2\" or \"1.3\"",
+            "\"1.1\"",
+            "",
+        ),
+        (
+            "tls = { directory = \"/a\", cipher_suites = \"TLS_AES_128_GCM_SHA25\" }",
+            "there is no cipher suite \"TLS_AES_128_GCM_SHA25\"",
+            "\"TLS_AES_128_GCM_SHA25\"",
+            "the suites are TLS_AES_256_GCM_SHA384, ",
+        ),
+        (
+            "tls = { directory = \"/a\", minimum_version = \"1.3\", cipher_suites = \"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\" }",
+            "none of these suites is of TLS 1.3, the minimum version",
+            "\"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\"",
+            "leave out `cipher_suites`",
+        ),
+        (
+            "tls = { directory = \"/a\", client_certificates = {} }",
+            "`client_certificates` needs a `ca`: the certificates of those who issue them",
+            "{}",
+            "ca =",
+        ),
+        (
+            "tls.directory = \"/a\"\nscheme = \"http\"",
+            "clients reach a listener with `tls` by https",
+            "\"http\"",
+            "",
+        ),
+        (
+            "tls.certificates = [{ chain = \"/a\" }, { chain = \"/a\" }]",
+            "the certificate /a is listed twice",
+            "{ chain = \"/a\" }",
+            "",
+        ),
+        (
+            "tls.certificates = [{ chain = \"/a\", default = true }, { chain = \"/b\", default = true }]",
+            "only one certificate can be the default",
+            "true",
+            "",
+        ),
+    ] {
+        let found = error(&listener(text));
+        assert!(found.0.starts_with(message), "{text}: {}", found.0);
+        assert_eq!(found.1, marked, "{text}");
+        assert!(found.2.contains(help), "{text}: {}", found.2);
+    }
+}
+
+#[test]
+fn https_backends_are_refused_until_they_are_served() {
+    let text =
+        "[[listen]]\naddress = \":80\"\n[pool.app]\nbackends = \"https://a\"\n[[route]]\npool = \"app\"\n";
+    assert!(error(text).0.starts_with("TLS to backends (https://) is not there yet"));
+    let pool = "[[listen]]\naddress = \":80\"\n[pool.app]\nbackends = \"http://a\"\ntls = { ca = \"/ca.pem\", \
+                server_name = \"App.Internal\", client_certificate = { chain = \"/c.pem\" } }\n[[route]]\npool = \"app\"\n";
+    let config = load_quietly(pool);
+    let tls = &config.pools[0].tls;
+    assert_eq!((tls.ca.len(), tls.server_name.as_deref()), (1, Some("app.internal")));
+    assert_eq!(tls.client_certificate.as_ref().map(|one| one.key.clone()), Some("/c.pem".into()));
+    let found = warnings(pool);
+    assert!(found[0].contains("`tls` has no effect: no backend's address begins with https://"), "{found:?}");
+    for (more, message) in [
+        ("server_name = \"a b\"", "\"a b\" is not the name of a host"),
+        (
+            "ca = \"/a\", dangerous_skip_verification = true",
+            "with `dangerous_skip_verification`, `ca` would have no effect",
+        ),
+    ] {
+        let text = pool.replace("ca = \"/ca.pem\"", more).replace(", server_name = \"App.Internal\"", "");
+        let found = error(&text).0;
+        assert!(found.starts_with(message), "{found}");
+    }
+}
+
+fn load_quietly(text: &str) -> Config {
+    Config::from_toml("test.toml", text).unwrap().0
+}
+
+#[test]
+fn a_redirect_to_https_is_for_listeners_in_clear() {
+    let config = load(&listener("redirect_to_https = true"));
+    assert!(config.listeners[0].redirect_to_https && config.listeners[0].tls.is_none());
+    let found = warnings(&listener("redirect_to_https = true\ntls.directory = \"/a\""));
+    assert!(found[0].contains("`redirect_to_https` has no effect on a listener with `tls`"), "{found:?}");
+}
+
+#[test]
+fn flags_give_certificates_to_the_addresses_for_https() {
+    let flags = |listen: &[&str], in_clear: &[bool]| Flags {
+        listen: listen.iter().map(|address| (*address).to_owned()).collect(),
+        listen_in_clear: in_clear.to_vec(),
+        certificates: vec![("/a.crt".to_owned(), "/a.key".to_owned())],
+        backends: vec!["http://127.0.0.1:8000".to_owned()],
+        ..Flags::default()
+    };
+    let encrypted = |flags: &Flags| -> Vec<bool> {
+        let (config, _) = Config::from_flags(flags).unwrap();
+        config.listeners.iter().map(|listener| listener.tls.is_some()).collect()
+    };
+    assert_eq!(encrypted(&flags(&[":80", ":443", "[::1]:8443"], &[])), [false, true, true]);
+    assert_eq!(encrypted(&flags(&[":8080", ":443"], &[true, false])), [false, true]);
+    let none = Config::from_flags(&flags(&[":80"], &[])).unwrap_err();
+    assert!(none.to_string().contains("--certificate: no --listen is for https"), "{none}");
+}

@@ -1,0 +1,101 @@
+//! The handshake with a client.
+
+use super::fault::HandshakeFault;
+use super::peer::TlsPeer;
+use super::side::ServerSide;
+use super::stream::TlsStream;
+use crate::byte_queue::ByteQueue;
+use crate::sessions::Sessions;
+use crate::{Stream, Timer};
+use rustls::ServerConfig;
+use rustls::server::{ClientHello, ResolvesServerCert, UnbufferedServerConnection};
+use rustls::sign::CertifiedKey;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::Duration;
+
+/// How long a handshake may still take while the process drains.
+const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
+
+/// The most connections of a core that may be in their handshake. Each holds a few kilobytes.
+const MAX_HANDSHAKES: usize = 1024;
+
+/// Serves a TLS handshake until `timer` ends. `received` is what was read already. Whatever TLS has to tell the client about a
+/// failure is sent.
+pub(crate) async fn accept(
+    stream: Stream,
+    received: ByteQueue,
+    config: &Arc<ServerConfig>,
+    sessions: &Sessions,
+    timer: &mut Timer,
+) -> Result<(TlsStream<ServerSide>, TlsPeer), HandshakeFault> {
+    let asked = Arc::new(RecordsServerName { inner: config.cert_resolver.clone(), name: OnceLock::new() });
+    let mut config = ServerConfig::clone(config);
+    config.cert_resolver = asked.clone();
+    let side = UnbufferedServerConnection::new(Arc::new(config)).map_err(HandshakeFault::Tls)?;
+    let mut tls = TlsStream::new(stream, side, received);
+
+    let handshakes = &sessions.handshakes;
+    let running = poll_fn(|cx| Poll::Ready(handshakes.enter(MAX_HANDSHAKES, cx.waker()))).await;
+    let mut ends = |cx: &mut std::task::Context<'_>| {
+        if sessions.draining() {
+            timer.set_earlier(LAST_HANDSHAKE);
+        }
+        match () {
+            () if running.is_ended() => Some(HandshakeFault::Crowded),
+            () if timer.poll(cx).is_ready() => Some(HandshakeFault::Late),
+            () => None,
+        }
+    };
+    loop {
+        let mut turn = pin!(handshakes.turn());
+        poll_fn(|cx| match turn.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Ok(())),
+            Poll::Pending => ends(cx).map_or(Poll::Pending, |fault| Poll::Ready(Err(fault))),
+        })
+        .await?;
+        match tls.advance_handshake() {
+            Ok(true) => break,
+            Ok(false) => {}
+            Err(error) => {
+                // The client may not take the alert.
+                let _ = poll_fn(|cx| Poll::Ready(tls.poll_flush(cx))).await;
+                return Err(HandshakeFault::Tls(error));
+            }
+        }
+        poll_fn(|cx| match tls.poll_receive(cx) {
+            Poll::Ready(Ok(0)) => Poll::Ready(Err(HandshakeFault::Closed)),
+            Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(HandshakeFault::Io(error))),
+            Poll::Pending => ends(cx).map_or(Poll::Pending, |fault| Poll::Ready(Err(fault))),
+        })
+        .await?;
+    }
+    let peer = TlsPeer::of(tls.state(), asked.name.get().map(|name| &**name));
+    let peer = peer.ok_or_else(|| HandshakeFault::Tls(rustls::Error::HandshakeNotComplete))?;
+    Ok((tls, peer))
+}
+
+/// Selects certificates as another resolver does, and records the name that the client asked for: a connection of
+/// the unbuffered API does not tell it.
+#[derive(Debug)]
+struct RecordsServerName {
+    inner: Arc<dyn ResolvesServerCert>,
+    name: OnceLock<Box<str>>,
+}
+
+impl ResolvesServerCert for RecordsServerName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let Some(name) = hello.server_name() {
+            // A second ClientHello (RFC 8446 §4.1.4) asks for the same name.
+            let _ = self.name.set(name.to_ascii_lowercase().into());
+        }
+        self.inner.resolve(hello)
+    }
+
+    fn only_raw_public_keys(&self) -> bool {
+        self.inner.only_raw_public_keys()
+    }
+}

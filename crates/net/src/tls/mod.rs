@@ -1,0 +1,21 @@
+//! TLS: the transport under a connection, and the handshakes of both sides.
+//!
+//! rustls's unbuffered API leaves the buffers to us, so a waiting connection borrows none.
+
+mod accept;
+mod connect;
+mod fault;
+mod handshakes;
+mod peer;
+mod side;
+mod stream;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub(crate) use accept::accept;
+pub use connect::connect;
+pub use fault::HandshakeFault;
+pub(crate) use handshakes::Handshakes;
+pub use peer::TlsPeer;
+pub use side::{ClientSide, ServerSide};
+pub use stream::TlsStream;
