@@ -10,12 +10,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sandarac_message::Timestamp;
+use sandarac_message::dns_name::certifiable;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::files;
 use crate::make::{ChallengeCertificate, challenge_certificate};
-use crate::settings::{ChallengeKind, checked_name};
+use crate::settings::ChallengeKind;
 
 /// The longest token that is taken from a CA or looked up. Those in use have 43 characters.
 const MAX_TOKEN: usize = 128;
@@ -58,7 +59,7 @@ impl Challenges {
     /// reads a file and makes a key, so its callers MUST ask for handshakes with that protocol only. For orders of this
     /// process, [`Sink::challenge`](crate::Sink::challenge) provides the same beforehand.
     pub fn tls_alpn01(&self, name: &str, now: Timestamp) -> Option<ChallengeCertificate> {
-        let name = checked_name(name).ok()?;
+        let name = certifiable(name).ok()?;
         let record = read(&self.path(ChallengeKind::TlsAlpn01, &name), now)?;
         let digest: [u8; 32] = URL_SAFE_NO_PAD.decode(record.answer).ok()?.try_into().ok()?;
         challenge_certificate(&name, &digest).ok()
