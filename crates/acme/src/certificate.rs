@@ -41,7 +41,8 @@ pub(crate) struct Certificate {
 }
 
 impl Certificate {
-    /// Reads a chain and a key. Text between the PEM blocks is dropped.
+    /// Reads a chain and a key. Text between the PEM blocks is dropped, and so are certificates from the first on that
+    /// did not issue the one before it.
     pub(crate) fn read(chain_pem: &str, key_pem: &str) -> Result<Certificate, CertificateFault> {
         let unreadable = |why: &str| CertificateFault::Unreadable(quoted(why));
         let key = PrivateKeyDer::from_pem_slice(key_pem.as_bytes());
@@ -53,10 +54,9 @@ impl Certificate {
         if chain.is_empty() || chain.len() > MAX_CHAIN {
             return Err(unreadable(&format!("a chain has 1 to {MAX_CHAIN} PEM certificates")));
         }
-        for certificate in &chain[1..] {
-            parse(certificate)?;
-        }
-        let leaf = parse(&chain[0])?;
+        let parsed = chain.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        let leaf = &parsed[0];
+        let issued = parsed.windows(2).take_while(|pair| pair[0].issuer() == pair[1].subject()).count();
         if leaf.public_key().raw != key.subject_public_key_info() {
             return Err(CertificateFault::OtherKey);
         }
@@ -67,8 +67,11 @@ impl Certificate {
                 not_after: at(leaf.validity().not_after.timestamp()),
             },
             id: CertificateIdentifier::try_from(&chain[0]).ok().map(CertificateIdentifier::into_owned),
-            names: names(&leaf)?,
-            keyed: KeyedChain { chain_pem: chain.iter().map(pem).collect(), key_pem: key.serialize_pem() },
+            names: names(leaf)?,
+            keyed: KeyedChain {
+                chain_pem: chain[..=issued].iter().map(pem).collect(),
+                key_pem: key.serialize_pem(),
+            },
         })
     }
 
@@ -203,6 +206,15 @@ mod tests {
             certificate.validity = Validity { not_before, not_after };
             assert_eq!(certificate.check(&names(&["a.example"]), NOW), expected);
         }
+    }
+
+    #[test]
+    fn certificates_that_issued_nothing_in_the_chain_are_dropped() {
+        let (one, other) = (keyed(&["a.example"]), rcgen::generate_simple_self_signed(names(&["b.example"])));
+        let other = other.expect("a certificate").cert.pem();
+        let chain = format!("{}{other}{}", one.chain_pem, one.chain_pem);
+        let certificate = read(&chain, &one.key_pem).expect("a certificate");
+        assert_eq!(certificate.keyed.chain_pem, one.chain_pem);
     }
 
     #[test]
