@@ -1,11 +1,15 @@
 //! TLS on listeners and to backends: which files, and what is accepted. The files are opened by the caller.
 
+mod acme;
+mod acme_settings;
 mod make;
 mod settings;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use acme::{AcmeConfig, ExternalAccountConfig};
+pub(crate) use acme_settings::{AcmeSettings, CertifiedName};
 pub(crate) use make::{listener_tls, pool_tls};
 pub(crate) use settings::{CertificateSettings, ListenTlsSettings, PoolTlsSettings};
 pub use settings::{ClientCertificateMode, TlsVersion};
@@ -17,6 +21,8 @@ pub struct ListenerTls {
     pub certificates: Vec<CertificateConfig>,
     /// A directory of further certificates.
     pub directory: Option<PathBuf>,
+    /// A certificate that is obtained and renewed.
+    pub acme: Option<AcmeConfig>,
     /// The lowest version.
     pub minimum_version: TlsVersion,
     /// The suites by the names of IANA; all that are safe if empty.
