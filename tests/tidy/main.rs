@@ -24,8 +24,8 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     (
         "server",
         &[
-            "message", "balance", "wire", "cache", "policy", "config", "net", "tls", "discover", "proxy",
-            "lab",
+            "message", "balance", "wire", "cache", "policy", "config", "net", "tls", "acme", "discover",
+            "proxy", "lab",
         ],
     ),
 ];

@@ -47,7 +47,7 @@ pub use origin_timeouts::OriginTimeouts;
 pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
-pub use shared::Shared;
+pub use shared::{ChallengeAnswers, Shared};
 pub use site::Site;
 pub use tally::CountByReason;
 pub use tier::{Inspected, InspectedResponse, PurgeCalls, TierCount, TierServerState};

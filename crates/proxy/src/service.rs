@@ -211,6 +211,12 @@ impl Service for Core {
     fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {
         let site = self.site();
         let head = &request.head;
+        if let Some(answer) = self.challenge(head)
+            && !request.has_body
+        {
+            Known { core: self, site: &site, peer, request }.fixed(&answer, client);
+            return Answer::Answered;
+        }
         let mut found = None;
         let judged = receive(&site, peer, head).map(|received| {
             let verdict = verdict(&site, peer, &received, head);
@@ -295,6 +301,18 @@ impl Service for Core {
                 },
             );
         }
+    }
+}
+
+impl Core {
+    /// The answer to the challenge of a CA, if an order waits for it. Other requests for such paths follow the routes.
+    fn challenge(&self, head: &RequestHead<'_>) -> Option<Synthetic> {
+        let token = head.target.strip_prefix(b"/.well-known/acme-challenge/")?;
+        if !matches!(head.method, Method::Get | Method::Head) {
+            return None;
+        }
+        let answer = self.shared.challenges.get()?(std::str::from_utf8(token).ok()?)?;
+        Some(Synthetic::challenge(answer))
     }
 }
 
