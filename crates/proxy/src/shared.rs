@@ -20,8 +20,8 @@ use sandarac_net::Moment;
 use sandarac_policy::Edits;
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Fetches that go on without their client, as a share of the client connections. Each takes one descriptor;
