@@ -24,7 +24,8 @@ pub struct Flags {
     /// `--certificate` and `--key`: certificates for the addresses in `listen`, except for those with port 80, by the
     /// absolute paths of chain and key.
     pub certificates: Vec<(String, String)>,
-    /// `--acme`: the names of a certificate by ACME for the addresses in `listen`, as for `certificates`.
+    /// `--acme`: the names of a certificate by ACME for the addresses in `listen`, as for `certificates`. Port 80 redirects to
+    /// https.
     pub acme: Vec<String>,
     /// The address of a listener for a file that has none, for commands that serve no clients.
     pub listen_unless_configured: Option<String>,
@@ -170,6 +171,9 @@ fn certificates(file: &mut File, flags: &Flags) -> Result<(), Complaint> {
             let tls = ListenTlsSettings { certificates, acme, ..ListenTlsSettings::default() };
             listener.value.tls = Some(At::nowhere(tls));
             is_used = true;
+        } else if !in_clear && acme.is_some() {
+            // Port 80, which is there for HTTP-01.
+            listener.value.redirect_to_https = At::nowhere(true);
         }
     }
     match is_used {

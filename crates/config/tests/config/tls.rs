@@ -251,7 +251,7 @@ fn the_flag_acme_is_for_the_addresses_for_https() {
         ..Flags::default()
     };
     let (config, _) = Config::from_flags(&flags(&[":80", ":443"], &["a.example", "b.example"])).unwrap();
-    assert!(config.listeners[0].tls.is_none());
+    assert!(config.listeners[0].tls.is_none() && config.listeners[0].redirect_to_https);
     let acme = config.listeners[1].tls.as_ref().and_then(|tls| tls.acme.as_ref()).expect("ACME");
     assert_eq!(acme.names, ["a.example".into(), "b.example".into()]);
     let wrong = Config::from_flags(&flags(&[":443"], &["*.example"])).unwrap_err();
