@@ -51,7 +51,7 @@ pub use origin_tls::OriginTls;
 pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
-pub use shared::Shared;
+pub use shared::{ChallengeAnswers, Shared};
 pub use site::Site;
 pub use site_tls::SiteTls;
 pub use tally::CountByReason;

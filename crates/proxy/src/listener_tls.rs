@@ -92,7 +92,7 @@ fn server_settings(config: &sandarac_config::ListenerTls) -> ServerSettings {
         ticket_secret_file: config.ticket_secret_file.clone(),
         ticket_lifetime: config.ticket_lifetime,
         client_certificates: clients,
-        has_runtime_certificates: false,
+        has_runtime_certificates: config.acme.is_some(),
         dangerous_key_log: config.dangerous_key_log,
     }
 }

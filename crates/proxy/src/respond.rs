@@ -31,6 +31,15 @@ impl Synthetic {
         Synthetic { status, fields, body: format!("{status} {}: {what}\n", reason(status)).into() }
     }
 
+    /// The answer to the challenge of a CA (RFC 8555 §8.3).
+    pub(crate) fn challenge(answer: String) -> Synthetic {
+        let mut fields = FieldsBuf::new();
+        let short = "a few short fields fit a head";
+        fields.add(Name::ContentType, b"application/octet-stream").expect(short);
+        fields.add(Name::CacheControl, b"no-store").expect(short);
+        Synthetic { status: 200, fields, body: answer.into() }
+    }
+
     /// A success without other content, such as that of a purge.
     pub(crate) fn done(what: &str) -> Synthetic {
         Synthetic::text(200, what)

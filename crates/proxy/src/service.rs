@@ -82,11 +82,10 @@ impl Known<'_> {
         Ok(())
     }
 
-    /// Sends the route's fixed answer.
-    fn fixed(&self, received: &Received<'_>, answer: &Synthetic, client: &mut impl Responder) {
+    /// Sends a fixed answer.
+    fn fixed(&self, answer: &Synthetic, hsts: Option<&[u8]>, client: &mut impl Responder) {
         let now = wall();
         let method = self.request.head.method;
-        let hsts = self.site.hsts(self.peer, received.requester.scheme, received.route);
         let begin = |response: Response<'_>| client.begin(Response { hsts, ..response });
         if let Some(body) = answer.begin(method, None, now, begin) {
             client.send(body);
@@ -214,6 +213,12 @@ impl Service for Core {
     fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {
         let site = self.site();
         let head = &request.head;
+        if let Some(answer) = self.challenge(head)
+            && !request.has_body
+        {
+            Known { core: self, site: &site, peer, request }.fixed(&answer, None, client);
+            return Answer::Answered;
+        }
         let mut found = None;
         let judged = receive(&site, peer, head).map(|received| {
             let verdict = verdict(&site, peer, &received, head);
@@ -230,7 +235,8 @@ impl Service for Core {
                     Err(looked_up) => found = looked_up,
                 },
                 Verdict::Synth(answer) if !is_loop(&site, head) => {
-                    known.fixed(received, answer, client);
+                    let hsts = site.hsts(peer, received.requester.scheme, received.route);
+                    known.fixed(answer, hsts, client);
                     return Answer::Answered;
                 }
                 _ => {}
@@ -298,6 +304,18 @@ impl Service for Core {
                 },
             );
         }
+    }
+}
+
+impl Core {
+    /// The answer to the challenge of a CA, if an order waits for it. Other requests for such paths follow the routes.
+    fn challenge(&self, head: &RequestHead<'_>) -> Option<Synthetic> {
+        let token = head.target.strip_prefix(b"/.well-known/acme-challenge/")?;
+        if !matches!(head.method, Method::Get | Method::Head) {
+            return None;
+        }
+        let answer = self.shared.challenges.get()?(std::str::from_utf8(token).ok()?)?;
+        Some(Synthetic::challenge(answer))
     }
 }
 

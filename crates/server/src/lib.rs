@@ -5,6 +5,7 @@
 // They panic if nothing can be written; see [`stderr::print_line`].
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod acme;
 pub mod admin;
 pub mod check;
 pub mod cli;

@@ -29,6 +29,7 @@ use sandarac_config::{Config, Credentials};
 use sandarac_net::{Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 
+use crate::acme::AcmeThreads;
 use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token};
 use crate::cli::RunArgs;
 use crate::failure::with_context;
@@ -93,6 +94,8 @@ impl Process {
         let loaded =
             load_tls(&config, &tls.loading()).map_err(|faults| io::Error::other(faults.to_string()))?;
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
+        let acme = Arc::new(AcmeThreads::default());
+        let opened = acme.open(&config).map_err(|fault| io::Error::other(fault.to_string()))?;
         let listeners = bind_all(&config, &inherited, count)?;
         // First of all: a process that cannot have its admin interface must not have sent requests to backends.
         let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
@@ -110,6 +113,11 @@ impl Process {
         let upkeep = Upkeep::start(shared.clone());
         let upkeep = Some(upkeep.map_err(|error| with_context("cannot start the upkeep of pools", &error))?);
         shared.wait_until_ready(DISCOVERY_PATIENCE);
+        let answers = acme.clone();
+        _ = shared.challenges.set(Box::new(move |token| answers.http01(token)));
+        // Handshakes need the first certificates, and the CA's checks need listeners: an order takes longer to be checked than
+        // these take to listen.
+        acme.apply(&shared.site().config, opened, tls.runtime())?;
         for sockets in listeners {
             cores.listen(sockets);
         }
@@ -120,6 +128,7 @@ impl Process {
             listeners: Mutex::new(bound),
             inherited,
             tls,
+            acme,
             log,
             feed,
             args,

@@ -28,6 +28,11 @@ impl TlsState {
         TlsState { process_secret: TicketSecret::random(), runtime: Arc::default() }
     }
 
+    /// The certificates that arrive at run time.
+    pub(crate) fn runtime(&self) -> &Arc<RuntimeCertificates> {
+        &self.runtime
+    }
+
     /// What settings are loaded with, at the present time.
     pub(crate) fn loading(&self) -> Loading {
         Loading {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::path::AbsolutePath;
 use crate::report::{At, Report};
+use crate::tls::acme::acme;
 use crate::tls::settings::{
     CertificateSettings, CipherSuite, ClientCertificateSettings, ListenTlsSettings, PoolTlsSettings,
     TlsVersion,
@@ -13,10 +14,10 @@ use crate::tls::{CertificateConfig, ClientCertificatesConfig, ListenerTls, PoolT
 /// TLS on a listener.
 pub(crate) fn listener_tls(settings: &At<ListenTlsSettings>, report: &mut Report) -> ListenerTls {
     let At { value: tls, place } = settings;
-    if tls.certificates.is_empty() && tls.directory.is_none() {
+    if tls.certificates.is_empty() && tls.directory.is_none() && tls.acme.is_none() {
         let help =
             "certificates = [{ chain = \"/etc/ssl/example.org.crt\", key = \"/etc/ssl/example.org.key\" }]";
-        report.missing(place.clone(), "`tls` needs `certificates` or a `directory`", help);
+        report.missing(place.clone(), "`tls` needs `certificates`, a `directory` or `acme`", help);
     }
     let mut certificates: Vec<(CertificateConfig, &At<CertificateSettings>)> = Vec::new();
     for settings in &tls.certificates {
@@ -38,6 +39,7 @@ pub(crate) fn listener_tls(settings: &At<ListenTlsSettings>, report: &mut Report
     ListenerTls {
         certificates: certificates.into_iter().map(|(made, _)| made).collect(),
         directory: tls.directory.as_ref().map(|path| path.value.to_path()),
+        acme: tls.acme.as_ref().and_then(|settings| acme(settings, report)),
         minimum_version: tls.minimum_version,
         cipher_suites: tls.cipher_suites.iter().map(|suite| suite.value.0.into()).collect(),
         ticket_secret_file: tls.ticket_secret_file.as_ref().map(|path| path.value.to_path()),

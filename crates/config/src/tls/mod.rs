@@ -1,5 +1,7 @@
 //! TLS on listeners and to backends: which files, and what is accepted. The files are opened by the caller.
 
+mod acme;
+mod acme_settings;
 mod hsts;
 mod make;
 mod settings;
@@ -7,6 +9,8 @@ mod settings;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use acme::{AcmeConfig, ExternalAccountConfig};
+pub(crate) use acme_settings::{AcmeSettings, CertifiedName};
 pub(crate) use hsts::HstsChoice;
 pub(crate) use make::{listener_tls, pool_tls};
 pub(crate) use settings::{CertificateSettings, ListenTlsSettings, PoolTlsSettings};
@@ -19,6 +23,8 @@ pub struct ListenerTls {
     pub certificates: Vec<CertificateConfig>,
     /// A directory of further certificates.
     pub directory: Option<PathBuf>,
+    /// A certificate that is obtained and renewed.
+    pub acme: Option<AcmeConfig>,
     /// The lowest version.
     pub minimum_version: TlsVersion,
     /// The suites by the names of IANA; all that are safe if empty.

@@ -7,6 +7,7 @@ use crate::report::{At, Complaint};
 use crate::setting::Kind;
 use crate::suggest::closest;
 use crate::tls::CIPHER_SUITES;
+use crate::tls::acme_settings::AcmeSettings;
 use crate::value::{Text, choice};
 
 /// Milliseconds.
@@ -19,11 +20,14 @@ settings! {
         /// The certificates. A client gets the one for the name that it asks for (SNI): the exact name first, then a
         /// wildcard. Certificates with RSA and with ECDSA keys may have the same names; a client gets one that it
         /// accepts.
-        certificates: Vec<At<CertificateSettings>> = Vec::new(), unset "the listener has a `directory`"
+        certificates: Vec<At<CertificateSettings>> = Vec::new(), unset "the listener has a `directory` or `acme`"
             "[{ chain = \"/etc/ssl/example.org.crt\", key = \"/etc/ssl/example.org.key\" }]";
         /// A directory of more certificates: `NAME.crt`, `NAME.pem` or `NAME.cer` with `NAME.key` beside it, or with the
         /// key in the same file. Other files are ignored.
         directory: Option<At<AbsolutePath>> = None, unset "only `certificates`" "\"/etc/sandarac/certificates\"";
+        /// A certificate that is obtained from a CA by ACME, and renewed ([how to](../how-to/https-with-acme.md)). Using
+        /// it accepts the CA's terms of service. Certificates in files with exactly its names come first.
+        acme: Option<At<AcmeSettings>> = None, unset "only certificates in files" "{ names = \"example.org\" }";
         /// The lowest version of TLS.
         // What clients older than about 2018 speak; version 1.3 has no known weakness that 1.2 with the suites
         // below has not.

@@ -39,6 +39,7 @@ fn flags_count_more_than_the_file() {
         listen: vec!["127.0.0.1:0".to_owned(), "[::1]:0".to_owned()],
         listen_in_clear: vec![false, true],
         certificates: vec![("/a.crt".to_owned(), "/a.key".to_owned())],
+        acme: vec!["a.example".to_owned()],
         listen_unless_configured: Some(":1".to_owned()),
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
         sockets: Some("/run/app".to_owned()),

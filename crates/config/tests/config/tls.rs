@@ -1,6 +1,6 @@
 //! TLS on listeners and to backends, from the file and from flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandarac_config::{ClientCertificateMode, Config, Flags, ListenerTls, TlsVersion};
@@ -63,7 +63,7 @@ fn every_setting_is_read() {
 #[test]
 fn mistakes_are_named_with_what_was_meant() {
     for (text, message, marked, help) in [
-        ("tls = {}", "`tls` needs `certificates` or a `directory`", "{}", "certificates = [{"),
+        ("tls = {}", "`tls` needs `certificates`, a `directory` or `acme`", "{}", "certificates = [{"),
         (
             "tls.certificates = [{ key = \"/a\" }]",
             "a certificate needs a `chain`",
@@ -197,4 +197,78 @@ fn a_route_binds_browsers_to_https() {
         hsts("{ max_age = \"730d\", include_subdomains = true, preload = true }"),
         "max-age=63072000; includeSubDomains; preload"
     );
+}
+
+#[test]
+fn acme_has_defaults_for_all_but_the_names() {
+    let text = "[[listen]]\naddress = \":443\"\ntls.acme.names = [\"Example.org.\", \"www.example.org\"]\n\
+                [[route]]\nanswer = { status = 200 }";
+    let (config, warnings) = Config::from_toml("test.toml", text).unwrap();
+    assert!(warnings.is_empty());
+    let acme = config.listeners[0].tls.as_ref().and_then(|tls| tls.acme.clone()).expect("ACME");
+    assert_eq!(acme.names, ["example.org".into(), "www.example.org".into()]);
+    assert_eq!(&*acme.directory, "https://acme-v02.api.letsencrypt.org/directory");
+    assert_eq!(acme.state, Path::new("/var/lib/sandarac/acme"));
+    assert!(acme.contact.is_none() && acme.ca.is_none() && acme.external_account.is_none());
+}
+
+#[test]
+fn acme_takes_another_ca_and_staging_by_one_word() {
+    let read = |acme: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \":443\"\ntls.acme = {{ names = \"a.example\", {acme} }}\n\
+             [[route]]\nanswer = {{ status = 200 }}"
+        );
+        let (config, _) = Config::from_toml("test.toml", &text).unwrap_or_else(|errors| panic!("{errors}"));
+        config.listeners[0].tls.as_ref().and_then(|tls| tls.acme.clone()).expect("ACME")
+    };
+    assert_eq!(&*read("staging = true").directory, "https://acme-staging-v02.api.letsencrypt.org/directory");
+    let own = read(
+        "directory = \"https://ca.internal/acme\", state = \"/srv/acme\", ca = \"/etc/ca.pem\", \
+         contact = \"a@b.example\", external_account = { key_id = \"kid\", key_file = \"/etc/eab\" }",
+    );
+    assert_eq!((&*own.directory, &*own.state), ("https://ca.internal/acme", Path::new("/srv/acme")));
+    assert_eq!(
+        (own.ca.as_deref(), own.contact.as_deref()),
+        (Some(Path::new("/etc/ca.pem")), Some("a@b.example"))
+    );
+    let account = own.external_account.expect("an account");
+    assert_eq!((&*account.key_id, &*account.key_file), ("kid", Path::new("/etc/eab")));
+}
+
+#[test]
+fn mistakes_in_acme_are_named() {
+    for (acme, message) in [
+        ("{}", "`acme` needs `names`"),
+        ("{ names = [\"*.example.org\"] }", "\"*.example.org\" is a wildcard"),
+        ("{ names = \"192.0.2.1\" }", "\"192.0.2.1\" is an address"),
+        ("{ name = \"a\" }", "unknown key `name`"),
+        ("{ names = \"a\", directory = \"http://ca\" }", "\"http://ca\" is not a URL of https"),
+        ("{ names = \"a\", directory = \"https://ca\", staging = true }", "`staging` is for Let's Encrypt"),
+        ("{ names = \"a\", contact = \"mailto:a@b\" }", "\"mailto:a@b\" is not a mail address"),
+        ("{ names = \"a\", state = \"acme\" }", "\"acme\" is not a path from the root"),
+        ("{ names = \"a\", external_account = {} }", "`external_account` needs a `key_id` and a `key_file`"),
+    ] {
+        let text = format!(
+            "[[listen]]\naddress = \":443\"\ntls.acme = {acme}\n[[route]]\nanswer = {{ status = 200 }}"
+        );
+        let errors = Config::from_toml("test.toml", &text).expect_err(acme).to_string();
+        assert!(errors.contains(message), "{acme}: {errors}");
+    }
+}
+
+#[test]
+fn the_flag_acme_is_for_the_addresses_for_https() {
+    let flags = |listen: &[&str], names: &[&str]| Flags {
+        listen: listen.iter().map(|address| (*address).to_owned()).collect(),
+        acme: names.iter().map(|name| (*name).to_owned()).collect(),
+        backends: vec!["http://127.0.0.1:8000".to_owned()],
+        ..Flags::default()
+    };
+    let (config, _) = Config::from_flags(&flags(&[":80", ":443"], &["a.example", "b.example"])).unwrap();
+    assert!(config.listeners[0].tls.is_none() && config.listeners[0].redirect_to_https);
+    let acme = config.listeners[1].tls.as_ref().and_then(|tls| tls.acme.as_ref()).expect("ACME");
+    assert_eq!(acme.names, ["a.example".into(), "b.example".into()]);
+    let wrong = Config::from_flags(&flags(&[":443"], &["*.example"])).unwrap_err();
+    assert!(wrong.to_string().contains("--acme: \"*.example\" is a wildcard"), "{wrong}");
 }

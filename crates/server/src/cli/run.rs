@@ -26,6 +26,10 @@ pub struct RunArgs {
     /// The private key of the --certificate before it. Without, the file of the certificate holds it
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub key: Vec<PathBuf>,
+    /// A name for which a certificate is obtained by ACME, for every --listen except port 80, which
+    /// redirects to https, and `ADDRESS,http`. Can be repeated. Using it accepts the terms of service of the CA, Let's Encrypt
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub acme: Vec<String>,
     /// A backend application: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
@@ -86,6 +90,7 @@ impl RunArgs {
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
             listen_in_clear: self.listen.iter().map(|listen| listen.http).collect(),
             certificates: self.certificates()?,
+            acme: self.acme.clone(),
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             sockets: absolute("--sockets", self.sockets.as_deref())?,

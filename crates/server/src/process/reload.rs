@@ -75,6 +75,7 @@ impl ProcessState {
         });
         let tls = tls::load(&config, &self.tls.loading())?;
         warnings.extend(tls.warnings);
+        let opened = self.acme.open(&config).map_err(|fault| Refusal::failed(fault.to_string()))?;
         let before = self.shared.site();
         for setting in config.needs_restart(&before.config) {
             warnings.push(format!("`{setting}` takes effect only at the next start"));
@@ -97,6 +98,8 @@ impl ProcessState {
         // New pools find their backends before the site gets any requests.
         self.shared.set_site(site, DISCOVERY_PATIENCE);
         warnings.extend(self.listen_on(binding));
+        let applied = self.acme.apply(&self.shared.site().config, opened, self.tls.runtime());
+        warnings.extend(applied.err().map(|error| error.to_string()));
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Reloaded { config: name, warnings })
     }

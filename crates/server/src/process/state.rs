@@ -12,6 +12,7 @@ use sandarac_proxy::Shared;
 
 use super::cores::Cores;
 use super::socket_files::FileIdentity;
+use crate::acme::AcmeThreads;
 use crate::admin::Token;
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Feed};
@@ -28,6 +29,7 @@ pub(super) struct ProcessState {
     /// Listening sockets that were passed to the process.
     pub(super) inherited: Inherited,
     pub(super) tls: TlsState,
+    pub(super) acme: Arc<AcmeThreads>,
     pub(super) log: AccessLog,
     pub(super) feed: Feed,
     /// The arguments for a reload; `None` without a file.
