@@ -6,6 +6,7 @@
 
 mod ask;
 mod behaviour;
+mod certificate;
 mod chores;
 mod client;
 mod ending;

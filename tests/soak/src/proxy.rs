@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use sandarac_test_support::{Address, Memcached, Port, Sandarac, Setup, Signal, TempDir};
 
+use crate::certificate::Certificate;
 use crate::origin::Backend;
 use crate::pool::Pool;
 use crate::random::Random;
@@ -38,7 +39,9 @@ pub(crate) struct Proxy {
     profile: Profile,
     clients: usize,
     access_log: String,
-    ports: [Port; 2],
+    ports: [Port; 3],
+    /// The files of its certificate, and clients that trust it.
+    certificate: Certificate,
     dir: TempDir,
     backends: String,
     /// The servers of the shared tier; none without one.
@@ -65,13 +68,15 @@ impl Proxy {
             |path: &str| std::path::absolute(path).map_or(path.into(), |path| path.display().to_string());
         let tier: Vec<Memcached> =
             (0..if arguments.shared { 2 } else { 0 }).map(|_| Memcached::start(&[])).collect();
+        let dir = TempDir::new();
         Proxy {
             binary: absolute(&arguments.bin),
             profile: arguments.profile,
             clients: arguments.clients,
             access_log: arguments.access_log.as_deref().map_or("off".to_owned(), absolute),
-            ports: [Port::new(), Port::new()],
-            dir: TempDir::new(),
+            ports: [Port::new(), Port::new(), Port::new()],
+            certificate: Certificate::new(&dir),
+            dir,
             backends: String::new(),
             tier_setting: tier_setting(&tier),
             tier: Mutex::new(tier),
@@ -81,8 +86,9 @@ impl Proxy {
     }
 
     pub(crate) fn entrances(&self) -> Entrances {
-        let [plain, proxied] = self.ports.each_ref().map(|port| Address::Tcp(port.address()));
-        Entrances { plain, proxied, unix: Address::Unix(self.dir.join("front")) }
+        let [plain, proxied, tls] = self.ports.each_ref().map(|port| Address::Tcp(port.address()));
+        let (unix, tls_client) = (Address::Unix(self.dir.join("front")), self.certificate.client.clone());
+        Entrances { plain, proxied, tls, tls_client, unix }
     }
 
     /// A directory for the sockets of backends.
@@ -106,12 +112,14 @@ impl Proxy {
     }
 
     fn config(&self, limit_mib: u64, extra: &str) -> String {
-        let Entrances { plain, proxied, unix } = self.entrances();
+        let Entrances { plain, proxied, tls, unix, .. } = self.entrances();
+        let certificate = &self.certificate.files;
         let profile = self.profile.name();
         let tier = &self.tier_setting;
         format!(
             "threads = 2\n\n[[listen]]\naddress = \"{plain}\"\n\n[[listen]]\naddress = \"{proxied}\"\n\
-             proxy_protocol = true\n\n[[listen]]\naddress = \"{unix}\"\n\n{}\
+             proxy_protocol = true\n\n[[listen]]\naddress = \"{unix}\"\n\n[[listen]]\naddress = \"{tls}\"\n\
+             tls = {{ certificates = {certificate} }}\n\n{}\
              [cache]\nmemory = \"{limit_mib}MiB\"\nprofile = \"{profile}\"\n{tier}{extra}\n\n\
              [timeouts]\ndrain = \"{}s\"\n\n[purge]\nallow = [\"127.0.0.1\"]\n\n\
              [log]\naccess = \"{}\"\nformat = \"json\"\n",

@@ -1,11 +1,12 @@
 //! What all threads of the soak share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustls::ClientConfig;
 use sandarac_test_support::Address;
 
 use crate::Profile;
@@ -34,6 +35,10 @@ pub(crate) struct Entrances {
     pub(crate) plain: Address,
     /// Where connections begin with a PROXY header.
     pub(crate) proxied: Address,
+    /// Where connections speak TLS.
+    pub(crate) tls: Address,
+    /// TLS with it.
+    pub(crate) tls_client: Arc<ClientConfig>,
     pub(crate) unix: Address,
 }
 

@@ -4,8 +4,12 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::message::{latin1, parse_fields};
 use crate::{Address, Fields, PATIENCE, Req, Request, Response};
@@ -40,6 +44,7 @@ pub enum Trouble {
 
 enum Stream {
     Tcp(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
     Unix(UnixStream),
 }
 
@@ -63,6 +68,19 @@ impl Conn {
             Address::Tcp(address) => TcpStream::connect_timeout(address, PATIENCE).map(Conn::over_tcp),
             Address::Unix(path) => UnixStream::connect(path).map(Conn::over_unix),
         }
+    }
+
+    /// Connects to `address` and begins TLS with it.
+    pub fn try_tls(
+        address: &Address,
+        config: &Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> io::Result<Conn> {
+        let Address::Tcp(address) = address else { return Err(io::ErrorKind::Unsupported.into()) };
+        let stream = TcpStream::connect_timeout(address, PATIENCE)?;
+        let _ = stream.set_nodelay(true);
+        let tls = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
+        Ok(Conn::over(Stream::Tls(Box::new(StreamOwned::new(tls, stream)))))
     }
 
     pub(crate) fn over_tcp(stream: TcpStream) -> Conn {
@@ -145,7 +163,7 @@ impl Conn {
 
     /// Ends the connection with a reset.
     pub fn reset(self) {
-        if let Stream::Tcp(stream) = &self.stream {
+        if let Some(stream) = self.stream.tcp() {
             let _ = socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO));
         }
     }
@@ -154,14 +172,14 @@ impl Conn {
     /// the segments of the loopback interface makes every read wait for timers of TCP.
     pub fn shrink_receive_buffer(&self) {
         const BYTES: usize = 128 << 10;
-        if let Stream::Tcp(stream) = &self.stream {
+        if let Some(stream) = self.stream.tcp() {
             let _ = socket2::SockRef::from(stream).set_recv_buffer_size(BYTES);
         }
     }
 
     /// Has the system hold back what is sent, or send it.
     pub(crate) fn cork(&self, cork: bool) {
-        if let Stream::Tcp(stream) = &self.stream {
+        if let Some(stream) = self.stream.tcp() {
             let _ = socket2::SockRef::from(stream).set_tcp_cork(cork);
         }
     }
@@ -534,9 +552,19 @@ fn framing(fields: &Fields, otherwise: Framing) -> Result<Framing, Trouble> {
 }
 
 impl Stream {
+    /// The TCP socket, if there is one.
+    fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Stream::Tcp(stream) => Some(stream),
+            Stream::Tls(tls) => Some(&tls.sock),
+            Stream::Unix(_) => None,
+        }
+    }
+
     fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_read_timeout(Some(timeout)),
+            Stream::Tls(tls) => tls.sock.set_read_timeout(Some(timeout)),
             Stream::Unix(stream) => stream.set_read_timeout(Some(timeout)),
         }
     }
@@ -544,13 +572,19 @@ impl Stream {
     fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.set_write_timeout(Some(timeout)),
+            Stream::Tls(tls) => tls.sock.set_write_timeout(Some(timeout)),
             Stream::Unix(stream) => stream.set_write_timeout(Some(timeout)),
         }
     }
 
-    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.shutdown(how),
+            Stream::Tls(tls) => {
+                tls.conn.send_close_notify();
+                tls.flush()?;
+                tls.sock.shutdown(how)
+            }
             Stream::Unix(stream) => stream.shutdown(how),
         }
     }
@@ -558,6 +592,7 @@ impl Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.read(into),
+            Stream::Tls(tls) => tls.read(into),
             Stream::Unix(stream) => stream.read(into),
         }
     }
@@ -565,6 +600,7 @@ impl Stream {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
             Stream::Unix(stream) => stream.write_all(bytes),
         }
     }

@@ -15,6 +15,7 @@ use sandarac_test_support::{Address, Conn, Trouble};
 
 use crate::Only;
 use crate::ask::{Ask, show};
+use crate::certificate;
 use crate::oracle::{Received, Sent, judge};
 use crate::origin::STACK;
 use crate::random::Random;
@@ -98,7 +99,8 @@ impl Visitor {
         let entrances = &self.stage.entrances;
         let (entrance, address) = match self.random.below(10) {
             0..6 => ("plain", &entrances.plain),
-            6 | 7 => ("proxied", &entrances.proxied),
+            6 => ("proxied", &entrances.proxied),
+            7 | 8 => ("tls", &entrances.tls),
             _ => ("unix", &entrances.unix),
         };
         self.connect_to(entrance, &address.clone())
@@ -106,7 +108,11 @@ impl Visitor {
 
     fn connect_to(&mut self, entrance: &'static str, address: &Address) -> Option<Line> {
         let began = Instant::now();
-        let mut conn = match Conn::try_to(address) {
+        let connected = match entrance {
+            "tls" => Conn::try_tls(address, &self.stage.entrances.tls_client, certificate::name()),
+            _ => Conn::try_to(address),
+        };
+        let mut conn = match connected {
             Ok(conn) => conn.patient_for(PATIENCE),
             Err(error) => {
                 if !self.stage.disturbances.explain(began) {
@@ -127,7 +133,7 @@ impl Visitor {
             return None;
         }
         let address = match entrance {
-            "plain" => "127.0.0.1".to_owned(),
+            "plain" | "tls" => "127.0.0.1".to_owned(),
             "proxied" => claimed,
             _ => "unknown".to_owned(),
         };
