@@ -6,7 +6,7 @@ use sandarac_config::{CertificateConfig, ClientCertificateMode, PoolTls, TlsVers
 use sandarac_net::AcceptTls;
 use sandarac_tls::{
     CertificateFiles, ClientCertificates, ClientMode, ClientSettings, Fault, Loading, ServerSettings,
-    ServerTls, Stamps, Version, Warning,
+    ServerTls, Stamps, Version, Warning, WhenExpired,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,9 @@ impl ListenerTls {
     /// # Errors
     /// All that is wrong, one fault a file.
     pub fn load_again(&self, loading: &Loading) -> Result<Vec<Warning>, Vec<Fault>> {
-        let loaded = self.settings.load(loading)?;
+        let served = self.digests().collect();
+        let loading = Loading { when_expired: WhenExpired::Keep(served), ..loading.clone() };
+        let loaded = self.settings.load(&loading)?;
         let warnings = loaded.warnings.clone();
         self.current.store(Arc::new(loaded));
         Ok(warnings)
@@ -47,6 +49,11 @@ impl ListenerTls {
     /// The configuration and the certificates in force.
     pub fn current(&self) -> Arc<ServerTls> {
         self.current.load_full()
+    }
+
+    /// The digests of the certificates in force.
+    pub fn digests(&self) -> impl Iterator<Item = [u8; 32]> {
+        self.current().certificates.all().into_iter().map(|certificate| certificate.digest())
     }
 
     /// TLS for a new connection.

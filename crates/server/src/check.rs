@@ -10,6 +10,7 @@ use sandarac_config::{
     AdminToken, Config, Credentials, Flags, ListenAddress, LogTarget, SecretContent, SecretFile, Warning,
     read_class_table,
 };
+use sandarac_tls::WhenExpired;
 
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
@@ -49,7 +50,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     if let Some((_, warnings)) = credentials(&config)? {
         warnings.iter().for_each(print_line);
     }
-    let tls = tls::load(&config, &TlsState::new().loading())?;
+    let tls = tls::load(&config, &TlsState::new().loading(WhenExpired::Refuse))?;
     tls.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
     tls.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
     check_machine(&config)?;

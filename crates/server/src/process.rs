@@ -28,6 +28,7 @@ use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, Credentials};
 use sandarac_net::{Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
+use sandarac_tls::WhenExpired;
 
 use crate::acme::AcmeThreads;
 use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token};
@@ -91,8 +92,9 @@ impl Process {
         let count = config.threads.map_or(available, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
         let tls = TlsState::new();
-        let loaded =
-            load_tls(&config, &tls.loading()).map_err(|faults| io::Error::other(faults.to_string()))?;
+        let loaded = load_tls(&config, &tls.loading(WhenExpired::Serve))
+            .map_err(|faults| io::Error::other(faults.to_string()))?;
+        loaded.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         let acme = Arc::new(AcmeThreads::default());
         let opened = acme.open(&config).map_err(|fault| io::Error::other(fault.to_string()))?;

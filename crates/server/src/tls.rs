@@ -1,7 +1,7 @@
 //! The certificates and the other files of TLS: opened at a start, at a reload, and by `check`.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustls::ClientConfig;
 use rustls::pki_types::UnixTime;
@@ -9,7 +9,8 @@ use rustls::time_provider::DefaultTimeProvider;
 use sandarac_config::{Config, PoolTls};
 use sandarac_proxy::{ListenerTls, OriginTls, SiteTls, client_settings};
 use sandarac_tls::{
-    ClientSettings, Fault, Identity, Loading, RuntimeCertificates, TicketSecret, civil, expires_soon,
+    ClientSettings, Fault, Identity, Loading, RuntimeCertificates, TicketSecret, WhenExpired, civil,
+    expires_soon,
 };
 
 use crate::admin::Refusal;
@@ -19,13 +20,13 @@ use crate::failure::Failure;
 #[derive(Clone, Debug)]
 pub(crate) struct TlsState {
     /// The secret of tickets for listeners without a file: sessions can be resumed after a reload.
-    process_secret: TicketSecret,
+    process_secret: Arc<LazyLock<TicketSecret>>,
     runtime: Arc<RuntimeCertificates>,
 }
 
 impl TlsState {
     pub(crate) fn new() -> TlsState {
-        TlsState { process_secret: TicketSecret::random(), runtime: Arc::default() }
+        TlsState { process_secret: Arc::new(LazyLock::new(TicketSecret::random)), runtime: Arc::default() }
     }
 
     /// The certificates that arrive at run time.
@@ -34,12 +35,13 @@ impl TlsState {
     }
 
     /// What settings are loaded with, at the present time.
-    pub(crate) fn loading(&self) -> Loading {
+    pub(crate) fn loading(&self, when_expired: WhenExpired) -> Loading {
         Loading {
             now: UnixTime::now(),
             clock: Arc::new(DefaultTimeProvider),
             process_secret: self.process_secret.clone(),
             runtime: self.runtime.clone(),
+            when_expired,
         }
     }
 }

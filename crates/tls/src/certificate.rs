@@ -14,6 +14,7 @@ use crate::fault::{Fault, Reason};
 use crate::file::{self, Sections};
 use crate::names::Name;
 use crate::provider::provider;
+use crate::when_expired::WhenExpired;
 
 /// The files of a certificate. Both may be the same file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +72,12 @@ impl Certificate {
     ///
     /// # Errors
     /// The first [`Reason`] for which the pair cannot be used.
-    pub fn load(files: &CertificateFiles, purpose: Use, now: UnixTime) -> Result<Certificate, Fault> {
+    pub fn load(
+        files: &CertificateFiles,
+        purpose: Use,
+        now: UnixTime,
+        when_expired: &WhenExpired,
+    ) -> Result<Certificate, Fault> {
         let chain = file::read(&files.chain)?;
         let mut sections = file::sections(&files.chain, &chain.bytes)?;
         let mut is_public = chain.is_public;
@@ -87,7 +93,7 @@ impl Certificate {
             (sections.keys, sections.has_encrypted_key) = (of_key.keys, of_key.has_encrypted_key);
         }
         let key = only_key(&files.key, &mut sections)?;
-        let mut made = Certificate::new(files, sections.certificates, key, purpose, now)?;
+        let mut made = Certificate::new(files, sections.certificates, key, purpose, now, when_expired)?;
         if is_public {
             made.warnings.push(CertificateWarning::PublicKeyFile(files.key.clone()));
         }
@@ -103,7 +109,7 @@ impl Certificate {
         let files = CertificateFiles::in_one(label.into());
         let chain = file::sections(&files.chain, chain)?.certificates;
         let key = only_key(&files.key, &mut file::sections(&files.key, key)?)?;
-        let mut made = Certificate::new(&files, chain, key, Use::Server, now)?;
+        let mut made = Certificate::new(&files, chain, key, Use::Server, now, &WhenExpired::Refuse)?;
         made.files = None;
         Ok(made)
     }
@@ -114,6 +120,7 @@ impl Certificate {
         key: PrivateKeyDer<'static>,
         purpose: Use,
         now: UnixTime,
+        when_expired: &WhenExpired,
     ) -> Result<Certificate, Fault> {
         let fault = |reason| Fault::new(&files.chain, reason);
         let read = |(at, der): (usize, &CertificateDer<'_>)| {
@@ -123,7 +130,9 @@ impl Certificate {
         let Some(leaf) = facts.first() else { return Err(fault(Reason::NoCertificate)) };
         let key = certified(files, &chain, &facts, key)?;
         check_order(&files.chain, &facts)?;
-        check_time(&files.chain, &facts, now)?;
+        let digest = digest::digest(&digest::SHA256, &chain[0]);
+        let digest = digest.as_ref().try_into().expect("SHA-256 has 32 bytes");
+        check_time(&files.chain, &facts, now, when_expired.serves(&digest))?;
         if purpose == Use::Server && leaf.names.is_empty() {
             return Err(fault(Reason::NoNames));
         }
@@ -136,8 +145,6 @@ impl Certificate {
             let issuer = leaf.issuer.1.clone();
             warnings.push(CertificateWarning::NoIntermediate { path: files.chain.clone(), issuer });
         }
-        let digest = digest::digest(&digest::SHA256, &chain[0]);
-        let digest = digest.as_ref().try_into().expect("SHA-256 has 32 bytes");
         let facts = Arc::new(facts.swap_remove(0));
         Ok(Certificate { key: Arc::new(key), facts, digest, files: Some(files.clone()), warnings })
     }
@@ -238,10 +245,10 @@ fn check_order(path: &Path, chain: &[Facts]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn check_time(path: &Path, chain: &[Facts], now: UnixTime) -> Result<(), Fault> {
+fn check_time(path: &Path, chain: &[Facts], now: UnixTime, may_have_expired: bool) -> Result<(), Fault> {
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     for facts in chain {
-        if now > facts.not_after {
+        if now > facts.not_after && !may_have_expired {
             return Err(Fault::new(path, Reason::Expired(facts.not_after)));
         }
         if now < facts.not_before {

@@ -6,12 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use rcgen::{KeyPair, date_time_ymd};
 
 use crate::made_tests::{Ca, Directory, Made, now, params, self_signed};
+use crate::when_expired::WhenExpired;
 use crate::{
     Certificate, CertificateFiles, CertificateWarning, Fault, KeyType, Name, Reason, Use, certificates_in,
 };
 
 fn load(files: &CertificateFiles) -> Result<Certificate, Fault> {
-    Certificate::load(files, Use::Server, now())
+    Certificate::load(files, Use::Server, now(), &WhenExpired::Refuse)
 }
 
 fn leaf() -> Made {
@@ -158,7 +159,7 @@ fn a_server_s_certificate_has_names() {
     assert_eq!(fault(&made.chain, &made.key).0, "no_names");
     let directory = Directory::new();
     let files = directory.put("client", &made);
-    Certificate::load(&files, Use::Client, now()).expect("clients need no names");
+    Certificate::load(&files, Use::Client, now(), &WhenExpired::Refuse).expect("clients need no names");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::client_auth::ca_certificates;
 use crate::fault::{Fault, Reason};
 use crate::provider::{Version, provider};
 use crate::warning::Warning;
+use crate::when_expired::WhenExpired;
 
 /// How many sessions are kept for resumption. They are chosen by server name, of which a pool has few.
 const MAX_SESSIONS: usize = 256;
@@ -46,7 +47,10 @@ impl ClientSettings {
     pub fn load(&self, now: UnixTime) -> Result<ClientTls, Vec<Fault>> {
         let mut faults = Vec::new();
         let verifier = self.verifier().map_err(|fault| faults.push(fault)).ok();
-        let loaded = self.client_certificate.as_ref().map(|files| Certificate::load(files, Use::Client, now));
+        let loaded = self
+            .client_certificate
+            .as_ref()
+            .map(|files| Certificate::load(files, Use::Client, now, &WhenExpired::Refuse));
         let certificate = loaded.transpose().map_err(|fault| faults.push(fault)).ok().flatten();
         let (Some(verifier), true) = (verifier, faults.is_empty()) else { return Err(faults) };
         let builder = ClientConfig::builder_with_provider(provider().clone())

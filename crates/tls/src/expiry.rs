@@ -72,13 +72,15 @@ fn text(certificate: &Certificate, now: i64) -> String {
 mod tests {
     use super::*;
     use crate::made_tests::{Ca, Directory, now};
+    use crate::when_expired::WhenExpired;
     use crate::{Certificate, Use};
 
     #[test]
     fn each_warning_is_given_once() {
         let directory = Directory::new();
         let files = directory.put("a", &Ca::new("the CA").issue(&["example.org"]));
-        let certificate = Certificate::load(&files, Use::Server, now()).expect("a certificate");
+        let certificate =
+            Certificate::load(&files, Use::Server, now(), &WhenExpired::Refuse).expect("a certificate");
         let end = certificate.not_after();
         let mut warnings = ExpiryWarnings::default();
         let mut days = |days_left: i64| warnings.due([&certificate, &certificate], end - days_left * DAY);

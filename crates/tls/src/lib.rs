@@ -4,16 +4,17 @@
 //! connections. Time is an argument.
 //!
 //! ```no_run
-//! # use std::sync::Arc;
-//! use sandarac_tls::{CertificateFiles, Loading, RuntimeCertificates, ServerSettings, TicketSecret};
+//! # use std::sync::{Arc, LazyLock};
+//! use sandarac_tls::{CertificateFiles, Loading, RuntimeCertificates, ServerSettings, TicketSecret, WhenExpired};
 //! use rustls::pki_types::UnixTime;
 //! use rustls::time_provider::DefaultTimeProvider;
 //!
 //! let loading = Loading {
 //!     now: UnixTime::now(),
 //!     clock: Arc::new(DefaultTimeProvider),
-//!     process_secret: TicketSecret::random(),
+//!     process_secret: Arc::new(LazyLock::new(TicketSecret::random)),
 //!     runtime: Arc::new(RuntimeCertificates::default()),
+//!     when_expired: WhenExpired::Refuse,
 //! };
 //! let files = CertificateFiles { chain: "example.org.crt".into(), key: "example.org.key".into() };
 //! match ServerSettings::of(vec![files]).load(&loading) {
@@ -42,6 +43,7 @@ mod stamps;
 mod tickets;
 mod time;
 mod warning;
+mod when_expired;
 
 #[cfg(test)]
 mod certificate_tests;
@@ -70,3 +72,4 @@ pub use stamps::{Stamps, Watch};
 pub use tickets::{MIN_SECRET_BYTES, TicketSecret, Tickets};
 pub use time::civil;
 pub use warning::Warning;
+pub use when_expired::WhenExpired;

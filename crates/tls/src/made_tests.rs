@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use rcgen::{
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
+use crate::when_expired::WhenExpired;
 use crate::{CertificateFiles, Loading, RuntimeCertificates, TicketSecret};
 
 /// The time of the tests: 2026-11-24. Certificates are valid from 2026-01-01 to 2027-01-01 unless stated otherwise.
@@ -35,9 +36,10 @@ impl TimeProvider for Still {
 
 pub(crate) fn loading() -> Loading {
     Loading {
+        when_expired: WhenExpired::Refuse,
         now: now(),
         clock: Arc::new(Still),
-        process_secret: TicketSecret::random(),
+        process_secret: Arc::new(LazyLock::new(TicketSecret::random)),
         runtime: Arc::new(RuntimeCertificates::default()),
     }
 }

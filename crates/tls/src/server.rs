@@ -1,7 +1,7 @@
 //! TLS to clients.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use aws_lc_rs::digest;
@@ -20,6 +20,7 @@ use crate::provider::{Version, provider_with};
 use crate::runtime::RuntimeCertificates;
 use crate::tickets::{TicketSecret, Tickets};
 use crate::warning::Warning;
+use crate::when_expired::WhenExpired;
 
 /// How many tickets a client of TLS 1.3 gets with a handshake. Each costs a derivation, an encryption and about 250
 /// bytes. A client that resumes gets another one, and a browser that speaks HTTP/1.1 opens several connections and
@@ -58,10 +59,13 @@ pub struct Loading {
     pub now: UnixTime,
     /// The clock of tickets.
     pub clock: Arc<dyn TimeProvider>,
-    /// The secret of tickets for listeners without a file.
-    pub process_secret: TicketSecret,
+    /// The secret of tickets for listeners without a file. Made when one needs it, because the first random bytes of
+    /// a process take long.
+    pub process_secret: Arc<LazyLock<TicketSecret>>,
     /// The certificates that arrive at run time.
     pub runtime: Arc<RuntimeCertificates>,
+    /// What happens to certificates that have expired.
+    pub when_expired: WhenExpired,
 }
 
 /// TLS on a listener, ready for use.
@@ -99,7 +103,7 @@ impl ServerSettings {
     pub fn load(&self, loading: &Loading) -> Result<ServerTls, Vec<Fault>> {
         let mut faults = Vec::new();
         let mut warnings = Vec::new();
-        let all = self.certificates(loading.now, &mut faults);
+        let all = self.certificates(loading, &mut faults);
         let settings = |text: Box<str>| Fault::new(Path::new(""), Reason::Settings(text));
         let provider = provider_with(&self.cipher_suites, self.minimum_version);
         let provider = provider.map_err(|text| faults.push(settings(text))).ok();
@@ -110,7 +114,7 @@ impl ServerSettings {
             _ => None,
         };
         let secret = match &self.ticket_secret_file {
-            None => Some(loading.process_secret.clone()),
+            None => Some(TicketSecret::clone(&loading.process_secret)),
             Some(path) => match TicketSecret::from_file(path) {
                 Ok((secret, is_public)) => {
                     warnings.extend(is_public.then(|| Warning::PublicSecret(path.clone())));
@@ -168,7 +172,7 @@ impl ServerSettings {
         Ok(ServerTls { config: Arc::new(config), certificates, warnings })
     }
 
-    fn certificates(&self, now: UnixTime, faults: &mut Vec<Fault>) -> Vec<Arc<Certificate>> {
+    fn certificates(&self, loading: &Loading, faults: &mut Vec<Fault>) -> Vec<Arc<Certificate>> {
         let mut files = self.certificates.clone();
         if let Some(directory) = &self.directory {
             match certificates_in(directory) {
@@ -178,7 +182,7 @@ impl ServerSettings {
         }
         let mut all = Vec::new();
         for files in &files {
-            match Certificate::load(files, Use::Server, now) {
+            match Certificate::load(files, Use::Server, loading.now, &loading.when_expired) {
                 Ok(certificate) => all.push(Arc::new(certificate)),
                 Err(fault) => faults.push(fault),
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::made_tests::{Ca, Directory, loading, now, self_signed};
+use crate::when_expired::WhenExpired;
 use crate::{
     Certificate, CertificateFiles, Certificates, ClientCertificates, ClientMode, ClientSettings, Identity,
     Match, Reason, ServerSettings, Use, Version, Warning,
@@ -116,7 +117,7 @@ fn a_report_names_the_certificate_of_a_name() {
     let (ca, directory) = (Ca::new("the CA"), Directory::new());
     let load = |name: &str, names: &[&str]| {
         let files = directory.put(name, &ca.issue(names));
-        Arc::new(Certificate::load(&files, Use::Server, now()).expect("a certificate"))
+        Arc::new(Certificate::load(&files, Use::Server, now(), &WhenExpired::Refuse).expect("a certificate"))
     };
     let all = vec![load("a", &["a.example"]), load("b", &["*.b.example"])];
     let (certificates, _) = Certificates::new(all, 0, None);

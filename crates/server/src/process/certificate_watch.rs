@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sandarac_net::wall;
 use sandarac_proxy::ListenerTls;
-use sandarac_tls::{Certificate, ExpiryWarnings, Watch};
+use sandarac_tls::{Certificate, ExpiryWarnings, Watch, WhenExpired};
 
 use super::state::ProcessState;
 use crate::failure::with_context;
@@ -52,7 +52,7 @@ fn look(state: &ProcessState, watches: &mut Watches, expiry: &mut ExpiryWarnings
 }
 
 fn load_again(address: &str, tls: &ListenerTls, state: &ProcessState) -> Vec<String> {
-    match tls.load_again(&state.tls.loading()) {
+    match tls.load_again(&state.tls.loading(WhenExpired::Refuse)) {
         Ok(warnings) => {
             let mut messages = vec![format!("{address}: new certificates are in use")];
             messages.extend(warnings.iter().map(|warning| format!("{address}: {warning}")));

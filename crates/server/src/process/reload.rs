@@ -8,6 +8,7 @@ use sandarac_cache::Settings;
 use sandarac_config::{Config, Listener as ConfiguredListener};
 use sandarac_net::{ListenAddress, Listener, ListenerId, Listeners};
 use sandarac_proxy::Site;
+use sandarac_tls::WhenExpired;
 
 use super::connection_limit::connection_limit;
 use super::listeners::{bind, check_inherited, is_at, warn_of_mode};
@@ -73,7 +74,8 @@ impl ProcessState {
             warnings.extend(found.iter().map(|warning| warning.to_string().trim_end().to_owned()));
             credentials
         });
-        let tls = tls::load(&config, &self.tls.loading())?;
+        let served = self.shared.site().tls().flat_map(|(_, tls)| tls.digests()).collect();
+        let tls = tls::load(&config, &self.tls.loading(WhenExpired::Keep(served)))?;
         warnings.extend(tls.warnings);
         let opened = self.acme.open(&config).map_err(|fault| Refusal::failed(fault.to_string()))?;
         let before = self.shared.site();
