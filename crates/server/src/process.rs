@@ -40,7 +40,7 @@ use admin_server::{bind_admin, serve_admin};
 use certificate_watch::start_certificate_watch;
 use connection_limit::connection_limit;
 use cores::Cores;
-use listeners::{bind_all, is_at};
+use listeners::{bind_all, bind_optional, is_at};
 use log_target::log_target;
 use site::{DISCOVERY_PATIENCE, site};
 use socket_files::socket_files;
@@ -84,19 +84,20 @@ pub struct Daemon {
 
 impl Process {
     /// Starts the accelerator that `config` describes. Without `daemon` there is no admin interface and no reload.
-    pub fn start(config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
+    pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
         let Daemon { args, credentials, inherited } = daemon.unwrap_or_default();
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.threads.map_or(available, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
+        let optional = bind_optional(&mut config, &inherited, count);
         let tls = TlsState::new();
         let loaded =
             load_tls(&config, &tls.loading()).map_err(|faults| io::Error::other(faults.to_string()))?;
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         let acme = Arc::new(AcmeThreads::default());
         let opened = acme.open(&config).map_err(|fault| io::Error::other(fault.to_string()))?;
-        let listeners = bind_all(&config, &inherited, count)?;
+        let listeners = bind_all(&config, &inherited, count, optional)?;
         // First of all: a process that cannot have its admin interface must not have sent requests to backends.
         let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
         let bound: Vec<Listener> = listeners.iter().map(|sockets| sockets.listener.clone()).collect();
