@@ -62,8 +62,8 @@ mod tests {
         let rest = ("Client-Cert-Chain".to_owned(), ":b25l:, :dHdv:".to_owned());
         assert_eq!(added(&chain, ClientCertificateForward::Off), []);
         assert_eq!(added(&[], ClientCertificateForward::Chain), []);
-        assert_eq!(added(&chain, ClientCertificateForward::Leaf), [leaf.clone()]);
-        assert_eq!(added(&chain[..1], ClientCertificateForward::Chain), [leaf.clone()]);
+        assert_eq!(added(&chain, ClientCertificateForward::Leaf), std::slice::from_ref(&leaf));
+        assert_eq!(added(&chain[..1], ClientCertificateForward::Chain), std::slice::from_ref(&leaf));
         assert_eq!(added(&chain, ClientCertificateForward::Chain), [leaf, rest]);
     }
 }
