@@ -116,6 +116,8 @@ impl Process {
         shared.wait_until_ready(DISCOVERY_PATIENCE);
         let answers = acme.clone();
         _ = shared.challenges.set(Box::new(move |token| answers.http01(token)));
+        let answers = Arc::downgrade(&acme);
+        tls.runtime().set_challenge_fallback(Box::new(move |name| answers.upgrade()?.tls_alpn01(name)));
         // Handshakes need the first certificates, and the CA's checks need listeners: an order takes longer to be checked than
         // these take to listen.
         acme.apply(&shared.site().config, opened, tls.runtime())?;
