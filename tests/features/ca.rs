@@ -65,6 +65,21 @@ impl Ca {
         Arc::new(builder.unwrap())
     }
 
+    /// A client that presents a certificate with that of this CA, and the former.
+    pub(crate) fn client_with_chain(&self) -> (Arc<ClientConfig>, CertificateDer<'static>) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["a client".to_owned()]).unwrap();
+        let leaf = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let chain = vec![leaf.clone(), self.certificate.clone()];
+        (Arc::new(self.trusting().with_client_auth_cert(chain, key).unwrap()), leaf)
+    }
+
+    /// The CA's own certificate.
+    pub(crate) fn der(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
     pub(crate) fn client(&self) -> Arc<ClientConfig> {
         Arc::new(self.trusting().with_no_client_auth())
     }

@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -28,11 +30,21 @@ fn get(
     client: &Arc<ClientConfig>,
     name: &str,
 ) -> Result<(String, Vec<u8>), std::io::Error> {
+    get_with(proxy, client, name, "")
+}
+
+/// The same with more fields, each of which ends with a line break.
+fn get_with(
+    proxy: &Sandarac,
+    client: &Arc<ClientConfig>,
+    name: &str,
+    fields: &str,
+) -> Result<(String, Vec<u8>), std::io::Error> {
     let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
     let connection =
         ClientConnection::new(client.clone(), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
-    write!(stream, "GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{fields}\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok((text, stream.conn.peer_certificates().unwrap()[0].to_vec()))
@@ -216,6 +228,63 @@ fn requests_with_a_client_certificate_bypass_the_cache() {
     let (text, _) = get(&proxy, &ca.client_with_certificate(), "a.example").unwrap();
     assert!(text.contains("detail=client-certificate"), "{text}");
     assert_eq!(origin.count(), 4);
+}
+
+/// A site with an `optional` client certificate and a listener in clear, whose clients are trusted if `trusted` says so.
+fn with_client_certificates(ca: &Ca, origin: &Origin, forward: &str, trusted: &str) -> Sandarac {
+    ca.issue("a", "a.example");
+    let pem = ca.directory.join("clients.ca");
+    write(&pem, &ca.pem);
+    let clients = format!("mode = \"optional\", ca = \"{}\"{forward}", pem.display());
+    let tls = directory(ca).replace(" }", &format!(", client_certificates = {{ {clients} }} }}"));
+    let in_clear = format!("[[listen]]\naddress = \"127.0.0.1:0\"\n{trusted}\n");
+    sandarac().config(format!("{}\n{in_clear}", with_tls(origin, &tls))).start()
+}
+
+#[test]
+fn backends_get_the_certificate_that_a_client_presented() {
+    for forward in ["", ", forward = \"chain\"", ", forward = false"] {
+        let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("no-store")));
+        let proxy = with_client_certificates(&ca, &origin, forward, "");
+        let (client, leaf) = ca.client_with_chain();
+        get(&proxy, &client, "a.example").unwrap();
+        let expected = (!forward.contains("false")).then(|| format!(":{}:", STANDARD.encode(&leaf)));
+        assert_eq!(origin.last().field("Client-Cert"), expected.as_deref(), "{forward}");
+        let chain = forward.contains("chain").then(|| format!(":{}:", STANDARD.encode(ca.der())));
+        assert_eq!(origin.last().field("Client-Cert-Chain"), chain.as_deref(), "{forward}");
+        get(&proxy, &ca.client(), "a.example").unwrap();
+        assert_eq!(origin.last().field("Client-Cert"), None);
+    }
+}
+
+#[test]
+fn clients_cannot_claim_a_certificate() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("no-store")));
+    let proxy = with_client_certificates(&ca, &origin, "", "");
+    let claims = "Client-Cert: :AAAA:\r\nclient-cert-chain: :AAAA:\r\nClient_Cert: :AAAA:\r\n";
+    for client in [ca.client(), ca.client_with_certificate()] {
+        get_with(&proxy, &client, "a.example", claims).unwrap();
+        let sent = origin.last();
+        let lines = sent.fields.lines();
+        assert!(lines.iter().all(|(_, value)| !value.contains("AAAA")), "{lines:?}");
+        assert!(!sent.fields.has("Client-Cert-Chain"), "{lines:?}");
+    }
+    let request = sandarac_test_support::get("/").host("a.example").with("Client-Cert", ":AAAA:");
+    sandarac_test_support::Conn::to(&proxy.addresses()[1]).exchange(&request).expect(200);
+    assert_eq!(origin.last().field("Client-Cert"), None);
+}
+
+#[test]
+fn a_trusted_proxy_may_name_the_certificate_of_its_client_and_bypasses_the_cache() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60")));
+    let proxy = with_client_certificates(&ca, &origin, "", "trusted_proxies = [\"127.0.0.1\"]");
+    for _ in 0..2 {
+        let request = sandarac_test_support::get("/").host("a.example").with("Client-Cert", ":AAAA:");
+        let response = sandarac_test_support::Conn::to(&proxy.addresses()[1]).exchange(&request).expect(200);
+        assert!(response.field("Cache-Status").unwrap().contains("detail=client-certificate"));
+        assert_eq!(origin.last().field("Client-Cert"), Some(":AAAA:"));
+    }
+    assert_eq!(origin.count(), 2);
 }
 
 #[test]

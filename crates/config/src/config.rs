@@ -56,6 +56,8 @@ pub struct Listener {
     pub tls: Option<ListenerTls>,
     /// Whether requests that came by http are redirected to https.
     pub redirect_to_https: bool,
+    /// Whether the process goes without it if its address cannot be bound. Such listeners come last.
+    pub is_optional: bool,
 }
 
 /// The cache that all routes share.

@@ -69,8 +69,9 @@ settings! {
         /// Whether requests that came by http, and for which there is a route, are answered with a redirect (308) to the
         /// same URL with https on the usual port. A request without a host gets 400.
         redirect_to_https: At<bool> = At::nowhere(false);
-        /// Proxies in front of this one, whose `X-Forwarded-*` and `Forwarded` are trusted and extended; for responses
-        /// that may be stored, only keyed fields and `X-Forwarded-For` are forwarded. `unix` stands for any peer on the
+        /// Proxies in front of this one, whose `X-Forwarded-*` and `Forwarded` are trusted and extended, and whose
+        /// `Client-Cert` and `Client-Cert-Chain` are forwarded; for responses that may be stored, only keyed fields and
+        /// `X-Forwarded-For` are forwarded. `unix` stands for any peer on the
         /// Unix socket. In logs, the client is the last address in `X-Forwarded-For` that does not belong to them.
         trusted_proxies: Vec<Network> = Vec::new();
     }

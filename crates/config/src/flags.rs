@@ -3,8 +3,10 @@
 use std::fmt;
 
 use sandarac_balance::Algorithm;
+use sandarac_message::target::Scheme;
 
 use crate::address::ListenAddress;
+use crate::config::Listener;
 use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
 use crate::limited::Bounded;
 use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Sources, StatusRange};
@@ -25,7 +27,7 @@ pub struct Flags {
     /// absolute paths of chain and key.
     pub certificates: Vec<(String, String)>,
     /// `--acme`: the names of a certificate by ACME for the addresses in `listen`, as for `certificates`. Port 80 redirects to
-    /// https.
+    /// https; beside port 443 it is listened on where it may be.
     pub acme: Vec<String>,
     /// The address of a listener for a file that has none, for commands that serve no clients.
     pub listen_unless_configured: Option<String>,
@@ -161,11 +163,7 @@ fn certificates(file: &mut File, flags: &Flags) -> Result<(), Complaint> {
     let mut is_used = false;
     for (at, listener) in file.listen.iter_mut().enumerate().take(flags.listen.len()) {
         let in_clear = flags.listen_in_clear.get(at).copied().unwrap_or(false);
-        let port = match listener.value.address.as_ref().map(|address| &address.value) {
-            Some(ListenAddress::Any(port)) => Some(*port),
-            Some(ListenAddress::Tcp(address)) => Some(address.port()),
-            Some(ListenAddress::Unix(_)) | None => None,
-        };
+        let port = listener.value.address.as_ref().and_then(|address| port(&address.value));
         if !in_clear && port != Some(80) {
             let (certificates, acme) = (certificates.clone(), acme.clone());
             let tls = ListenTlsSettings { certificates, acme, ..ListenTlsSettings::default() };
@@ -179,6 +177,39 @@ fn certificates(file: &mut File, flags: &Flags) -> Result<(), Complaint> {
     match is_used {
         true => Ok(()),
         false => Err(Complaint::new("no --listen is for https").help("--listen :443")),
+    }
+}
+
+/// The listener on port 80 that `--acme` implies beside one on port 443, unless the operator names what listens on
+/// port 80. It redirects to https and answers HTTP-01.
+pub(crate) fn port_80_for_acme(flags: &Flags, listeners: &[Listener]) -> Option<Listener> {
+    let has_port = |listener: &&Listener, wanted| port(&listener.address) == Some(wanted);
+    if flags.acme.is_empty() || listeners.iter().any(|listener| has_port(&listener, 80)) {
+        return None;
+    }
+    let by_flags = listeners.iter().take(flags.listen.len());
+    let https =
+        by_flags.filter(|listener| listener.tls.is_some()).find(|listener| has_port(listener, 443))?;
+    let address = match &https.address {
+        ListenAddress::Tcp(address) => ListenAddress::Tcp((address.ip(), 80).into()),
+        _ => ListenAddress::Any(80),
+    };
+    Some(Listener {
+        address,
+        tls: None,
+        scheme: Scheme::Http,
+        redirect_to_https: true,
+        is_optional: true,
+        ..https.clone()
+    })
+}
+
+/// The port of an address; `None` for a Unix socket.
+fn port(address: &ListenAddress) -> Option<u16> {
+    match address {
+        ListenAddress::Any(port) => Some(*port),
+        ListenAddress::Tcp(address) => Some(address.port()),
+        ListenAddress::Unix(_) => None,
     }
 }
 

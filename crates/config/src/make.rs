@@ -14,7 +14,7 @@ use crate::config::{Cache, Config, Listener};
 use crate::definition::Section;
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, SourceText, Warning, judge};
 use crate::file::{File, ListenSettings, RouteSettings};
-use crate::flags::{Flags, overlay};
+use crate::flags::{Flags, overlay, port_80_for_acme};
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
@@ -80,7 +80,11 @@ impl Config {
             file
         });
         let source = SourceText::new(name, text, &report.secrets);
-        let config = file.map(|file| config(file, &source, &mut report));
+        let mut config = file.map(|file| config(file, &source, &mut report));
+        if let Some(config) = &mut config {
+            let port_80 = port_80_for_acme(flags, &config.listeners);
+            config.listeners.extend(port_80);
+        }
         judge(source, report.found, config)
     }
 }
@@ -210,6 +214,7 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
             trusted_proxies: trusted_proxies.clone(),
             tls,
             redirect_to_https: redirect_to_https.value,
+            is_optional: false,
         });
     }
     listeners

@@ -1,6 +1,7 @@
 //! The request as sent to the origin: rewritten from its parsed form, with a gateway's fields and without
 //! hop-by-hop fields.
 
+use crate::client_certificate::{add_client_certificate, is_client_certificate};
 use crate::requester::Requester;
 use crate::site::Introduction;
 use crate::step::fetch::OriginRequest;
@@ -168,11 +169,13 @@ impl<'a> Forward<'a> {
     /// Whether a received field is dropped or rewritten.
     fn is_withheld(&self, field: &Field<'_>) -> bool {
         match (field.id, self.purpose) {
+            (Name::Other, _) if !self.requester.trusted && is_client_certificate(field) => true,
             (Name::Host | Name::Expect, _) => true,
             (Name::Trailer, _) => !self.trailers,
             (Name::Other, Purpose::Fill { rule, .. }) if is_keyed(field, rule) => false,
             (Name::Other, _) if field.is(PROXY) || self.is_claimed_address(field) => true,
             (Name::Other, _) if field.name.contains(&b'_') && !self.introduction.underscores => true,
+            (Name::Other, Purpose::Fill { .. }) if is_client_certificate(field) => true,
             (Name::Other, Purpose::Fill { rule, .. }) => is_unkeyed(field, rule),
             (Name::Other, _) => is_alias(field),
             (name, Purpose::Fill { rule, .. }) => is_of_proxies(name) && !is_keyed(field, rule),
@@ -194,6 +197,12 @@ impl<'a> Forward<'a> {
             && let Some(ip) = self.requester.ip
         {
             fields.push(REAL_IP, ip.to_string().as_bytes())?;
+        }
+        // The certificate of a trusted proxy's own connection is not that of its client.
+        if let Some(tls) = self.requester.tls
+            && !self.requester.trusted
+        {
+            add_client_certificate(fields, &tls.certificates, self.requester.certificate_forward)?;
         }
         let peer = hop::Peer {
             address: self.requester.ip,
@@ -257,6 +266,8 @@ mod tests {
                 trusted,
                 scheme: Scheme::Http,
                 host: b"example.com",
+                tls: None,
+                certificate_forward: sandarac_config::ClientCertificateForward::Leaf,
             },
             introduction: &Introduction {
                 forwarding: hop::Forwarding { x_forwarded: true, forwarded: false },

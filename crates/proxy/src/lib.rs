@@ -5,6 +5,7 @@
 //! pass, pipe, synth or purge, then fetch, store, deliver and record.
 
 pub mod client;
+mod client_certificate;
 mod core;
 mod counters;
 mod downstream;

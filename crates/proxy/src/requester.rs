@@ -1,6 +1,8 @@
 //! The requester: the client of a request, as seen by rules and origins.
 
+use sandarac_config::ClientCertificateForward;
 use sandarac_message::target::Scheme;
+use sandarac_net::tls::TlsPeer;
 use std::net::IpAddr;
 
 /// The client of a request, as described to origins.
@@ -16,12 +18,17 @@ pub(crate) struct Requester<'a> {
     /// The requested host as received. If the response may be stored, it is in its keyed form, because
     /// applications write it into pages. Empty if the request has none.
     pub(crate) host: &'a [u8],
+    /// The TLS of its connection. `None` over a connection in clear, and for fetches for the store: what they bring
+    /// is not for this client alone.
+    pub(crate) tls: Option<&'a TlsPeer>,
+    /// What backends get of its certificates.
+    pub(crate) certificate_forward: ClientCertificateForward,
 }
 
 impl Requester<'_> {
-    /// The same requester, for a request to `host`.
-    pub(crate) fn asking_for(self, host: &[u8]) -> Requester<'_> {
-        let Requester { ip, visitor, trusted, scheme, host: _ } = self;
-        Requester { ip, visitor, trusted, scheme, host }
+    /// The same requester, for a request to `host` over `tls`.
+    pub(crate) fn asking_for<'b>(self, host: &'b [u8], tls: Option<&'b TlsPeer>) -> Requester<'b> {
+        let Requester { ip, visitor, trusted, scheme, host: _, tls: _, certificate_forward } = self;
+        Requester { ip, visitor, trusted, scheme, host, tls, certificate_forward }
     }
 }

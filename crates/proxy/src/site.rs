@@ -4,7 +4,7 @@ use crate::listener_tls::ListenerTls;
 use crate::pool::{PoolChanges, SitePool};
 use crate::site_tls::SiteTls;
 use crate::tier::SharedTier;
-use sandarac_config::{Config, Credentials, Network};
+use sandarac_config::{ClientCertificateForward, Config, Credentials, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
@@ -57,6 +57,8 @@ pub(crate) struct SiteListener {
     pub(crate) tls: Option<Arc<ListenerTls>>,
     /// Whether requests that came by http are redirected to https.
     pub(crate) redirects_to_https: bool,
+    /// What backends get of the certificates of clients.
+    certificate_forward: ClientCertificateForward,
 }
 
 /// What is added to requests to describe their path to origins.
@@ -126,6 +128,11 @@ impl Site {
                 proxy_protocol: listener.proxy_protocol,
                 tls,
                 redirects_to_https: listener.redirect_to_https,
+                certificate_forward: listener
+                    .tls
+                    .as_ref()
+                    .and_then(|tls| tls.client_certificates.as_ref())
+                    .map_or(ClientCertificateForward::Off, |clients| clients.forward),
             };
             (bound.id, listener)
         });
@@ -241,6 +248,13 @@ impl Site {
     /// The scheme that clients of a listener use, unless a trusted peer reports another one.
     pub(crate) fn scheme(&self, listener: ListenerId) -> Scheme {
         self.listener(listener).map_or(Scheme::Http, |listener| listener.scheme)
+    }
+
+    /// What backends get of the certificates of `peer`.
+    pub(crate) fn certificate_forward(&self, peer: &Peer) -> ClientCertificateForward {
+        // Most connections have none, and every request asks.
+        let listener = peer.tls.as_ref().and_then(|_| self.listener(peer.listener));
+        listener.map_or(ClientCertificateForward::Off, |listener| listener.certificate_forward)
     }
 
     /// The address of the client behind the connection of `peer`: the one that trusted proxies report, else

@@ -41,7 +41,7 @@ use admin_server::{bind_admin, serve_admin};
 use certificate_watch::start_certificate_watch;
 use connection_limit::connection_limit;
 use cores::Cores;
-use listeners::{bind_all, is_at};
+use listeners::{bind_all, bind_optional, is_at};
 use log_target::log_target;
 use site::{DISCOVERY_PATIENCE, site};
 use socket_files::socket_files;
@@ -85,12 +85,13 @@ pub struct Daemon {
 
 impl Process {
     /// Starts the accelerator that `config` describes. Without `daemon` there is no admin interface and no reload.
-    pub fn start(config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
+    pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
         let Daemon { args, credentials, inherited } = daemon.unwrap_or_default();
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.threads.map_or(available, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
+        let optional = bind_optional(&mut config, &inherited, count);
         let tls = TlsState::new();
         let loaded = load_tls(&config, &tls.loading(WhenExpired::Serve))
             .map_err(|faults| io::Error::other(faults.to_string()))?;
@@ -98,7 +99,7 @@ impl Process {
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         let acme = Arc::new(AcmeThreads::default());
         let opened = acme.open(&config).map_err(|fault| io::Error::other(fault.to_string()))?;
-        let listeners = bind_all(&config, &inherited, count)?;
+        let listeners = bind_all(&config, &inherited, count, optional)?;
         // First of all: a process that cannot have its admin interface must not have sent requests to backends.
         let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
         let bound: Vec<Listener> = listeners.iter().map(|sockets| sockets.listener.clone()).collect();
@@ -117,6 +118,8 @@ impl Process {
         shared.wait_until_ready(DISCOVERY_PATIENCE);
         let answers = acme.clone();
         _ = shared.challenges.set(Box::new(move |token| answers.http01(token)));
+        let answers = Arc::downgrade(&acme);
+        tls.runtime().set_challenge_fallback(Box::new(move |name| answers.upgrade()?.tls_alpn01(name)));
         // Handshakes need the first certificates, and the CA's checks need listeners: an order takes longer to be checked than
         // these take to listen.
         acme.apply(&shared.site().config, opened, tls.runtime())?;

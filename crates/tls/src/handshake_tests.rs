@@ -357,6 +357,39 @@ fn challenges_are_answered_only_in_their_protocol() {
 }
 
 #[test]
+fn a_challenge_of_another_node_is_answered_by_the_fallback() {
+    let (ca, loading) = (Ca::new("the CA"), loading());
+    let settings = ServerSettings { has_runtime_certificates: true, ..ServerSettings::of(Vec::new()) };
+    let config = server(&settings, &loading);
+    let challenge = ca.issue(&["example.org"]);
+    let key = PrivateKeyDer::from_pem_slice(challenge.key.as_bytes()).expect("a key");
+    let key = provider().key_provider.load_private_key(key).expect("a key that can be used");
+    let answer = Arc::new(CertifiedKey::new(vec![der(&challenge)], key));
+    loading
+        .runtime
+        .set_challenge_fallback(Box::new(move |name| (name == "example.org").then(|| answer.clone())));
+    let acme = || Client { protocols: vec![ACME_TLS_ALPN], ..Client::trusting(&ca) }.config();
+    let done = handshake(&acme(), &config, "example.org").expect("a handshake");
+    assert_eq!(*done.certificate(), der(&challenge));
+    handshake(&acme(), &config, "other.example").expect_err("no order waits for it");
+    handshake(&Client::trusting(&ca).config(), &config, "example.org").expect_err("for CAs only");
+}
+
+#[test]
+fn a_stand_in_counts_as_self_signed_until_a_certificate_is_issued() {
+    let (ca, loading) = (Ca::new("the CA"), loading());
+    let settings = ServerSettings { has_runtime_certificates: true, ..ServerSettings::of(Vec::new()) };
+    let certificates = settings.load(&loading).expect("settings").certificates;
+    assert!(!certificates.has_self_signed());
+    for (made, is_self_signed) in [(self_signed(&["example.org"]), true), (ca.issue(&["example.org"]), false)]
+    {
+        let issued = Certificate::from_pem("acme", made.chain.as_bytes(), made.key.as_bytes(), now());
+        loading.runtime.put_issued(issued.expect("a certificate"));
+        assert_eq!(certificates.has_self_signed(), is_self_signed);
+    }
+}
+
+#[test]
 fn an_issued_certificate_is_served_without_a_reload() {
     let (ca, loading) = (Ca::new("the CA"), loading());
     let settings = ServerSettings { has_runtime_certificates: true, ..ServerSettings::of(Vec::new()) };

@@ -66,7 +66,7 @@ pub use file::MAX_FILE_BYTES;
 pub use identity::Identity;
 pub use names::Name;
 pub use provider::{Version, cipher_suite, provider, registered_name};
-pub use runtime::RuntimeCertificates;
+pub use runtime::{ChallengeFallback, RuntimeCertificates};
 pub use server::{Loading, ServerSettings, ServerTls};
 pub use stamps::{Stamps, Watch};
 pub use tickets::{MIN_SECRET_BYTES, TicketSecret, Tickets};

@@ -1,7 +1,8 @@
 //! Certificates that arrive while the process runs, as from ACME.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use rustls::sign::CertifiedKey;
@@ -12,10 +13,16 @@ use crate::names::{Name, normal};
 
 /// Certificates that come and go while the process runs. All configurations share one, so that a reload does not
 /// lose them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RuntimeCertificates {
     state: ArcSwap<State>,
+    challenge_fallback: OnceLock<ChallengeFallback>,
 }
+
+/// Finds the answer to a challenge for a name in lower case that [`RuntimeCertificates::set_challenge`] does not know:
+/// that of an order that another node placed. It is called during handshakes that offer `acme-tls/1`, so it MUST be
+/// cheap for names without an order.
+pub type ChallengeFallback = Box<dyn Fn(&str) -> Option<Arc<CertifiedKey>> + Send + Sync>;
 
 #[derive(Clone, Debug, Default)]
 struct State {
@@ -66,6 +73,11 @@ impl RuntimeCertificates {
         });
     }
 
+    /// Sets where answers to further challenges are found. Only the first call counts.
+    pub fn set_challenge_fallback(&self, fallback: ChallengeFallback) {
+        let _ = self.challenge_fallback.set(fallback);
+    }
+
     /// Removes the answer to a challenge for `name`.
     pub fn remove_challenge(&self, name: &str) {
         let name = normal(name);
@@ -78,7 +90,8 @@ impl RuntimeCertificates {
 
     /// The answer to a challenge for a name in lower case.
     pub(crate) fn challenge(&self, name: &str) -> Option<Arc<CertifiedKey>> {
-        self.state.load().challenges.get(name).cloned()
+        let known = self.state.load().challenges.get(name).cloned();
+        known.or_else(|| self.challenge_fallback.get()?(name))
     }
 
     /// Whether any issued certificate is self-signed.
@@ -94,6 +107,12 @@ impl RuntimeCertificates {
     /// The certificate for clients that name no known host, if nothing else was configured.
     pub(crate) fn first(&self) -> Option<Arc<Certificate>> {
         self.state.load().issued.first().cloned()
+    }
+}
+
+impl fmt::Debug for RuntimeCertificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeCertificates").field("state", &self.state).finish_non_exhaustive()
     }
 }
 

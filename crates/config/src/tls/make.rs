@@ -91,12 +91,12 @@ fn client_certificates(
     settings: &At<ClientCertificateSettings>,
     report: &mut Report,
 ) -> ClientCertificatesConfig {
-    let At { value: ClientCertificateSettings { mode, ca, crl }, place } = settings;
+    let At { value: ClientCertificateSettings { mode, ca, crl, forward }, place } = settings;
     if ca.is_empty() {
         let message = "`client_certificates` needs a `ca`: the certificates of those who issue them";
         report.missing(place.clone(), message, "ca = \"/etc/ssl/clients.pem\"");
     }
-    ClientCertificatesConfig { mode: *mode, ca: paths(ca), crl: paths(crl) }
+    ClientCertificatesConfig { mode: *mode, ca: paths(ca), crl: paths(crl), forward: *forward }
 }
 
 /// TLS to the backends of a pool.

@@ -2,6 +2,7 @@
 
 mod acme;
 mod acme_settings;
+mod client_certificate_forward;
 mod hsts;
 mod make;
 mod settings;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 pub use acme::{AcmeConfig, ExternalAccountConfig};
 pub(crate) use acme_settings::{AcmeSettings, CertifiedName};
+pub use client_certificate_forward::ClientCertificateForward;
 pub(crate) use hsts::HstsChoice;
 pub(crate) use make::{listener_tls, pool_tls};
 pub(crate) use settings::{CertificateSettings, ListenTlsSettings, PoolTlsSettings};
@@ -61,6 +63,8 @@ pub struct ClientCertificatesConfig {
     pub ca: Vec<PathBuf>,
     /// Files with revocation lists.
     pub crl: Vec<PathBuf>,
+    /// What backends get of them.
+    pub forward: ClientCertificateForward,
 }
 
 /// TLS to the backends of a pool.

@@ -8,6 +8,7 @@ use crate::setting::Kind;
 use crate::suggest::closest;
 use crate::tls::CIPHER_SUITES;
 use crate::tls::acme_settings::AcmeSettings;
+use crate::tls::client_certificate_forward::ClientCertificateForward;
 use crate::value::{Text, choice};
 
 /// Milliseconds.
@@ -72,6 +73,12 @@ settings! {
         /// Files with lists of revoked certificates, in PEM or DER. With any, each certificate of a chain below the CA
         /// must be covered by a list that is up to date.
         crl: Vec<AbsolutePath> = Vec::new();
+        /// What backends get of a client's certificates (RFC 9440): `"leaf"`: its own in `Client-Cert`; `"chain"`: also
+        /// the others that it sent, in `Client-Cert-Chain`; `false`: nothing. These fields of clients are always
+        /// removed, except those of `trusted_proxies`.
+        // An application behind a listener that verifies clients usually has to know which one it is; the leaf has one
+        // to two KiB, and some servers limit a head to eight.
+        forward: ClientCertificateForward = ClientCertificateForward::Leaf;
     }
 
     /// TLS to the backends of a pool whose addresses begin with `https://`.

@@ -130,3 +130,34 @@ fn what_flags_leave_out_is_missed() {
     let no_listener = Flags { listen: Vec::new(), ..flags() };
     assert!(refused("", &no_listener).contains("--listen :8080"));
 }
+
+#[test]
+fn acme_on_port_443_takes_port_80_of_the_same_address_where_it_may() {
+    let listeners = |listen: &[&str], names: &[&str]| {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let flags = Flags {
+            listen: owned(listen),
+            acme: owned(names),
+            certificates: vec![("/a.crt".to_owned(), "/a.key".to_owned())],
+            backends: vec!["http://a".to_owned()],
+            ..Flags::default()
+        };
+        let (config, _) = Config::from_flags(&flags).unwrap();
+        let summary = config
+            .listeners
+            .iter()
+            .map(|one| (one.address.to_string(), one.tls.is_some(), one.redirect_to_https, one.is_optional));
+        summary.collect::<Vec<_>>()
+    };
+    let https = |address: &str| (address.to_owned(), true, false, false);
+    let optional = |address: &str| (address.to_owned(), false, true, true);
+    let acme = &["a.example"];
+    assert_eq!(listeners(&[":443"], acme), [https(":443"), optional(":80")]);
+    assert_eq!(listeners(&["127.0.0.1:443"], acme), [https("127.0.0.1:443"), optional("127.0.0.1:80")]);
+    assert_eq!(listeners(&["[::1]:443"], acme), [https("[::1]:443"), optional("[::1]:80")]);
+    // Port 80 is taken, port 443 is elsewhere, or the certificates are in files.
+    let given = (":80".to_owned(), false, true, false);
+    assert_eq!(listeners(&[":80", ":443"], acme), [given, https(":443")]);
+    assert_eq!(listeners(&[":8443"], acme), [https(":8443")]);
+    assert_eq!(listeners(&[":443"], &[]), [https(":443")]);
+}

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandarac_config::{ClientCertificateMode, Config, Flags, ListenerTls, TlsVersion};
+use sandarac_config::{
+    ClientCertificateForward, ClientCertificateMode, Config, Flags, ListenerTls, TlsVersion,
+};
 use sandarac_message::target::Scheme;
 
 use crate::{load, refused, warnings};
@@ -46,7 +48,7 @@ fn every_setting_is_read() {
         cipher_suites = [\"TLS_AES_128_GCM_SHA256\"]
         ticket_secret_file = \"/tickets\"
         ticket_lifetime = \"1h\"
-        client_certificates = { mode = \"optional\", ca = \"/ca.pem\", crl = [\"/a.crl\", \"/b.crl\"] }
+        client_certificates = { mode = \"optional\", ca = \"/ca.pem\", crl = [\"/a.crl\", \"/b.crl\"], forward = \"chain\" }
         handshake_timeout = \"3s\"
         dangerous_key_log = true");
     let files: Vec<_> =
@@ -57,6 +59,7 @@ fn every_setting_is_read() {
     assert_eq!(tls.ticket_secret_file, Some("/tickets".into()));
     let clients = tls.client_certificates.unwrap();
     assert_eq!((clients.mode, clients.ca.len(), clients.crl.len()), (ClientCertificateMode::Optional, 1, 2));
+    assert_eq!(clients.forward, ClientCertificateForward::Chain);
     assert!(tls.dangerous_key_log && tls.handshake_timeout == Duration::from_secs(3));
 }
 

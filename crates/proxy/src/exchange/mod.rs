@@ -58,11 +58,13 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
     let transaction = core.transaction();
     // A fetch for the store may outlive the exchange. It keeps the head alive.
     let head = Rc::new(head);
+    let tls = client.peer().tls.clone();
     let mut exchange = Exchange {
         core,
         site: &site,
         head: &head,
         request: head.view(),
+        tls: tls.as_deref(),
         expect_continue,
         handling: Handling::new(Outcome::Error),
         transaction,
@@ -124,7 +126,7 @@ fn judge<'e>(
     if matches!(judged.verdict, Err(Fault::PurgeDenied)) {
         exchange.core.counters.one(Counter::PurgesDenied);
     }
-    let received = judged.facts.received(site, &exchange.request)?;
+    let received = judged.facts.received(site, &exchange.request, exchange.tls)?;
     Ok((received, judged.verdict?))
 }
 

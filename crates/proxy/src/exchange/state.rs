@@ -15,6 +15,7 @@ use crate::trailers::TrailerRule;
 use sandarac_message::caching::BypassReason;
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{RequestHead, RequestHeadBuf, hop};
+use sandarac_net::tls::TlsPeer;
 use sandarac_policy::{PoolId, ResponseEdits};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,6 +27,8 @@ pub(crate) struct Exchange<'e> {
     /// The head of the request, and a view of it.
     pub(crate) head: &'e Rc<RequestHeadBuf>,
     pub(crate) request: RequestHead<'e>,
+    /// The TLS of the client's connection.
+    pub(super) tls: Option<&'e TlsPeer>,
     /// Whether the client waits for 100 (Continue) before it sends its body.
     pub(super) expect_continue: bool,
     pub(crate) handling: Handling,

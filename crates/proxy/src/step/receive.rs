@@ -2,17 +2,19 @@
 
 use super::received::{Received, RequestFacts, host_text, normal_host};
 use crate::Fault;
+use crate::client_certificate::is_client_certificate;
 use crate::pass_reason::PassReason;
 use crate::requester::Requester;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
+use crate::unkeyed::is_keyed;
 use bytes::Bytes;
 use sandarac_message::caching::lookup_bypass;
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
-use sandarac_message::{FieldsBuf, Method, Name, RequestHead, Version};
+use sandarac_message::{Fields, FieldsBuf, Method, Name, RequestHead, Version};
 use sandarac_net::Peer;
-use sandarac_policy::{Action, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
+use sandarac_policy::{Action, CacheRule, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
 
@@ -39,7 +41,7 @@ pub(crate) enum Verdict {
 /// Reads the target, determines the requester, and finds the route.
 pub(crate) fn receive<'a>(
     site: &'a Site,
-    peer: &Peer,
+    peer: &'a Peer,
     request: &RequestHead<'a>,
 ) -> Result<Received<'a>, Fault> {
     let target = Target::of(request).map_err(Fault::BadTarget)?;
@@ -78,7 +80,15 @@ pub(crate) fn receive<'a>(
     let route_id = route.ok_or(Fault::NoRoute)?;
     let route = &routes[route_id];
     let visitor = route.request.needs_client().then(|| site.visitor(peer, request.fields)).flatten();
-    let requester = Requester { ip, visitor, trusted, scheme, host: host_text(&target) };
+    let requester = Requester {
+        ip,
+        visitor,
+        trusted,
+        scheme,
+        host: host_text(&target),
+        tls: peer.tls.as_deref(),
+        certificate_forward: site.certificate_forward(peer),
+    };
     Ok(Received { target, host, requester, route, route_id })
 }
 
@@ -171,7 +181,9 @@ pub(crate) fn verdict(
                 None => Ok(Verdict::Pass(pool, PassReason::Rule)),
                 Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
                     Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
-                    None if peer.tls.as_ref().is_some_and(|tls| !tls.certificates.is_empty()) => {
+                    None if peer.tls.as_ref().is_some_and(|tls| !tls.certificates.is_empty())
+                        || received.requester.trusted && names_client(request.fields, rule) =>
+                    {
                         Verdict::Pass(pool, PassReason::ClientCertificate)
                     }
                     None => Verdict::Lookup(pool),
@@ -179,6 +191,11 @@ pub(crate) fn verdict(
             }
         }
     }
+}
+
+/// Whether a trusted proxy names the certificate of its client, and the rule does not key it.
+fn names_client(fields: Fields<'_>, rule: &CacheRule) -> bool {
+    fields.iter().any(|field| is_client_certificate(&field) && !is_keyed(&field, rule))
 }
 
 /// A redirect to the same URL with https, on the usual port.

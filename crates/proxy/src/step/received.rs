@@ -6,6 +6,7 @@ use crate::requester::Requester;
 use crate::site::Site;
 use sandarac_message::RequestHead;
 use sandarac_message::target::{Scheme, Target};
+use sandarac_net::tls::TlsPeer;
 use sandarac_policy::{Route, RouteId};
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 #[derive(Clone, Copy)]
 pub(crate) struct RequestFacts {
     route: RouteId,
-    /// Without the host, which is read again from the head.
+    /// Without the host, which is read again from the head, and TLS, which belongs to the connection.
     requester: Requester<'static>,
 }
 
@@ -29,17 +30,19 @@ pub(crate) struct Received<'a> {
 
 impl RequestFacts {
     pub(crate) fn of(received: &Received<'_>) -> RequestFacts {
-        RequestFacts { route: received.route_id, requester: received.requester.asking_for(b"") }
+        RequestFacts { route: received.route_id, requester: received.requester.asking_for(b"", None) }
     }
 
-    /// Restores the [`Received`] of a copied request that was received at `site`.
+    /// Restores the [`Received`] of a copied request that was received at `site`, over `tls` if the response is for
+    /// its client alone.
     pub(crate) fn received<'a>(
         &self,
         site: &'a Site,
         request: &RequestHead<'a>,
+        tls: Option<&'a TlsPeer>,
     ) -> Result<Received<'a>, Fault> {
         let target = Target::of(request).map_err(Fault::BadTarget)?;
-        let requester = self.requester.asking_for(host_text(&target));
+        let requester = self.requester.asking_for(host_text(&target), tls);
         let host = normal_host(&target, requester.scheme);
         Ok(Received { target, host, requester, route: &site.config.routes[self.route], route_id: self.route })
     }

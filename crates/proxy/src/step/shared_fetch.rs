@@ -91,7 +91,7 @@ impl SharedFetch {
             self;
         let (local, site, head) = (&core, &site, head.view());
         let core = &*core;
-        let received = facts.received(site, &head)?;
+        let received = facts.received(site, &head, None)?;
         let rule = received.route.cache_rule().expect("a flight belongs to a route with a cache rule");
         let wanted = query::single_range(&head);
         let request = match head.method {

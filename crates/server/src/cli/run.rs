@@ -27,7 +27,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub key: Vec<PathBuf>,
     /// A name for which a certificate is obtained by ACME, for every --listen except port 80, which
-    /// redirects to https, and `ADDRESS,http`. Can be repeated. Using it accepts the terms of service of the CA, Let's Encrypt
+    /// redirects to https, and `ADDRESS,http`. With port 443, port 80 is listened on too where it may be. Can be repeated. Using it accepts the terms of service of the CA, Let's Encrypt
     #[arg(long, value_name = "NAME", requires = "listen")]
     pub acme: Vec<String>,
     /// A backend application: `http://host:8000` or `unix:/path`. Several are balanced

@@ -14,10 +14,48 @@ use crate::stderr::print_line;
 const LOW_PORT: &str = "; a port below 1024 takes the capability CAP_NET_BIND_SERVICE \
                         (AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit)";
 
-/// Binds the listeners of the configuration, each for this number of cores.
-pub(super) fn bind_all(config: &Config, inherited: &Inherited, cores: usize) -> io::Result<Vec<Listeners>> {
+/// Binds the listeners of the configuration, each for this number of cores. `optional` holds those that
+/// [`bind_optional`] has bound.
+pub(super) fn bind_all(
+    config: &Config,
+    inherited: &Inherited,
+    cores: usize,
+    optional: Vec<Listeners>,
+) -> io::Result<Vec<Listeners>> {
     check_inherited(config, inherited)?;
-    config.listeners.iter().map(|listener| bind(listener, inherited, cores)).collect()
+    let needed = config.listeners.iter().filter(|listener| !listener.is_optional);
+    let mut bound =
+        needed.map(|listener| bind(listener, inherited, cores)).collect::<io::Result<Vec<_>>>()?;
+    bound.extend(optional);
+    Ok(bound)
+}
+
+/// Binds the optional listeners, and removes those from the configuration that cannot be bound. Reports both.
+pub(super) fn bind_optional(config: &mut Config, inherited: &Inherited, cores: usize) -> Vec<Listeners> {
+    let mut all = Vec::new();
+    config.listeners.retain(|listener| {
+        if !listener.is_optional {
+            return true;
+        }
+        let address = &listener.address;
+        match bind(listener, inherited, cores) {
+            Ok(bound) => {
+                print_line(format_args!(
+                    "sandarac: --acme: {address} redirects to https and answers the CA's HTTP-01 challenges"
+                ));
+                all.push(bound);
+                true
+            }
+            Err(error) => {
+                print_line(format_args!(
+                    "sandarac: warning: --acme: {error}; going on without it: nothing redirects to https, and the CA \
+                     verifies names by TLS-ALPN-01 on port 443"
+                ));
+                false
+            }
+        }
+    });
+    all
 }
 
 /// Checks that every socket passed to the process has a listener in the configuration.
@@ -102,5 +140,36 @@ pub(super) fn warn_of_mode(path: &Path, mode: Option<u32>) {
              (LISTEN_FDS); set SocketMode= in the systemd socket unit",
             path.display()
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_config::Flags;
+
+    /// A configuration from flags whose optional listener is at `address`.
+    fn config(address: SocketAddr) -> Config {
+        let flags = Flags {
+            listen: vec!["127.0.0.1:443".to_owned()],
+            acme: vec!["a.example".to_owned()],
+            backends: vec!["http://127.0.0.1:1".to_owned()],
+            ..Flags::default()
+        };
+        let (mut config, _) = Config::from_flags(&flags).unwrap();
+        config.listeners[1].address = Configured::Tcp(address);
+        config
+    }
+
+    #[test]
+    fn an_optional_listener_that_cannot_be_bound_is_gone_without() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut without = config(taken.local_addr().unwrap());
+        assert!(bind_optional(&mut without, &Inherited::default(), 1).is_empty());
+        assert_eq!(without.listeners.len(), 1);
+
+        let mut with = config("127.0.0.1:0".parse().unwrap());
+        assert_eq!(bind_optional(&mut with, &Inherited::default(), 1).len(), 1);
+        assert_eq!(with.listeners.len(), 2);
     }
 }

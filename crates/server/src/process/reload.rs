@@ -67,9 +67,15 @@ impl ProcessState {
                 "there is no configuration file to read again: this process was started with flags",
             )
         })?;
-        let (config, warnings) = check::effective(args)?;
+        let (mut config, warnings) = check::effective(args)?;
         let mut warnings: Vec<String> =
             warnings.iter().map(|warning| warning.to_string().trim_end().to_owned()).collect();
+        let before = self.shared.site();
+        // Those are bound at a start or not at all.
+        let is_bound = |listener: &ConfiguredListener| {
+            before.config.listeners.iter().any(|one| one.address == listener.address)
+        };
+        config.listeners.retain(|listener| !listener.is_optional || is_bound(listener));
         let credentials = check::credentials(&config)?.map(|(credentials, found)| {
             warnings.extend(found.iter().map(|warning| warning.to_string().trim_end().to_owned()));
             credentials
@@ -78,7 +84,6 @@ impl ProcessState {
         let tls = tls::load(&config, &self.tls.loading(WhenExpired::Keep(served)))?;
         warnings.extend(tls.warnings);
         let opened = self.acme.open(&config).map_err(|fault| Refusal::failed(fault.to_string()))?;
-        let before = self.shared.site();
         for setting in config.needs_restart(&before.config) {
             warnings.push(format!("`{setting}` takes effect only at the next start"));
         }

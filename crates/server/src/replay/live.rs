@@ -196,6 +196,7 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
         trusted_proxies: Vec::new(),
         tls: None,
         redirect_to_https: false,
+        is_optional: false,
     }];
     config.log.access = LogTarget::Off;
     config.cache.cache_status = true;

@@ -1,0 +1,69 @@
+//! `Client-Cert` and `Client-Cert-Chain`, by which backends learn the certificates of a client (RFC 9440).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
+use sandarac_config::ClientCertificateForward;
+use sandarac_message::{Field, FieldsBuf, TooLarge};
+
+const CLIENT_CERT: &[u8] = b"Client-Cert";
+const CLIENT_CERT_CHAIN: &[u8] = b"Client-Cert-Chain";
+
+/// Whether a field is one of these, or one that servers with CGI's variables take for it: those read `Client_Cert` as
+/// `Client-Cert`.
+pub(crate) fn is_client_certificate(field: &Field<'_>) -> bool {
+    let is = |name: &[u8]| {
+        let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a == b'_' && *b == b'-');
+        field.name.len() == name.len() && field.name.iter().zip(name).all(same)
+    };
+    is(CLIENT_CERT) || is(CLIENT_CERT_CHAIN)
+}
+
+/// Adds the certificates of a client, its own first; nothing if it has none.
+pub(crate) fn add_client_certificate(
+    fields: &mut FieldsBuf,
+    certificates: &[CertificateDer<'_>],
+    forward: ClientCertificateForward,
+) -> Result<(), TooLarge> {
+    let ([leaf, issuers @ ..], ClientCertificateForward::Leaf | ClientCertificateForward::Chain) =
+        (certificates, forward)
+    else {
+        return Ok(());
+    };
+    fields.push(CLIENT_CERT, byte_sequence(leaf).as_bytes())?;
+    if forward == ClientCertificateForward::Chain && !issuers.is_empty() {
+        let chain: Vec<String> = issuers.iter().map(byte_sequence).collect();
+        fields.push(CLIENT_CERT_CHAIN, chain.join(", ").as_bytes())?;
+    }
+    Ok(())
+}
+
+/// A byte sequence as a structured field writes it (RFC 9651 §3.3.5).
+fn byte_sequence(certificate: &CertificateDer<'_>) -> String {
+    format!(":{}:", STANDARD.encode(certificate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(certificates: &[&'static [u8]], forward: ClientCertificateForward) -> Vec<(String, String)> {
+        let certificates: Vec<_> = certificates.iter().map(|der| CertificateDer::from(*der)).collect();
+        let mut fields = FieldsBuf::new();
+        add_client_certificate(&mut fields, &certificates, forward).unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        fields.view().iter().map(|field| (text(field.name), text(field.value))).collect()
+    }
+
+    #[test]
+    fn the_leaf_is_a_byte_sequence_and_the_chain_a_list_without_it() {
+        let chain: [&[u8]; 3] = [b"leaf", b"one", b"two"];
+        let leaf = ("Client-Cert".to_owned(), ":bGVhZg==:".to_owned());
+        let rest = ("Client-Cert-Chain".to_owned(), ":b25l:, :dHdv:".to_owned());
+        assert_eq!(added(&chain, ClientCertificateForward::Off), []);
+        assert_eq!(added(&[], ClientCertificateForward::Chain), []);
+        assert_eq!(added(&chain, ClientCertificateForward::Leaf), std::slice::from_ref(&leaf));
+        assert_eq!(added(&chain[..1], ClientCertificateForward::Chain), std::slice::from_ref(&leaf));
+        assert_eq!(added(&chain, ClientCertificateForward::Chain), [leaf, rest]);
+    }
+}
