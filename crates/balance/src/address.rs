@@ -1,4 +1,4 @@
-//! The address of a backend: `http://host:port` or `unix:/path`.
+//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     endpoint: Endpoint,
+    is_tls: bool,
     authority: Box<str>,
 }
 
@@ -35,25 +36,32 @@ impl Address {
         &self.endpoint
     }
 
+    /// Whether connections are encrypted.
+    pub fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+
     /// The `Host` value of the balancer's own requests, such as checks: host and port, without the port if it
-    /// is 80; `localhost` for a Unix socket.
+    /// is that of the scheme; `localhost` for a Unix socket.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
     /// The Unix socket at `path`, which MUST be absolute.
     fn unix(path: &Path) -> Address {
-        Address { endpoint: Endpoint::Unix(path.to_path_buf()), authority: "localhost".into() }
+        Address { endpoint: Endpoint::Unix(path.to_path_buf()), is_tls: false, authority: "localhost".into() }
     }
 
-    fn tcp(host: Host, port: u16) -> Address {
+    fn tcp(host: Host, port: Option<u16>, is_tls: bool) -> Address {
+        let usual = if is_tls { 443 } else { 80 };
+        let port = port.unwrap_or(usual);
         let name = match &host {
             Host::Name(name) => name.to_string(),
             Host::Ip(IpAddr::V4(ip)) => ip.to_string(),
             Host::Ip(IpAddr::V6(ip)) => format!("[{ip}]"),
         };
-        let authority = if port == 80 { name } else { format!("{name}:{port}") };
-        Address { endpoint: Endpoint::Tcp(host, port), authority: authority.into() }
+        let authority = if port == usual { name } else { format!("{name}:{port}") };
+        Address { endpoint: Endpoint::Tcp(host, port), is_tls, authority: authority.into() }
     }
 }
 
@@ -61,6 +69,7 @@ impl std::fmt::Display for Address {
     /// Writes the address in the form that [`Address::from_str`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.endpoint {
+            Endpoint::Tcp(..) if self.is_tls => write!(f, "https://{}", self.authority),
             Endpoint::Tcp(..) => write!(f, "http://{}", self.authority),
             Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
         }
@@ -74,8 +83,6 @@ pub enum AddressError {
     Empty,
     /// Without `http://` or `unix:`; holds the probable address.
     NoScheme(String),
-    /// `https://`: connections to backends are not encrypted.
-    Tls,
     /// Some other scheme.
     UnknownScheme(String),
     /// `user:password@`.
@@ -107,22 +114,21 @@ impl std::fmt::Display for AddressError {
         match self {
             AddressError::Empty => f.write_str("a backend address is empty"),
             AddressError::NoScheme(_) => f.write_str("a backend address starts with http:// or unix:"),
-            AddressError::Tls => f.write_str(
-                "TLS to backends (https://) is not there yet; use http:// over a network you trust, or a Unix socket",
-            ),
             AddressError::UnknownScheme(scheme) => {
                 write!(f, "backends are reached by http:// or unix:, not by {scheme}")
             }
             AddressError::UserInfo => f.write_str("a backend address holds no user name or password"),
-            AddressError::Path(_) => {
-                f.write_str("a backend address holds no path: requests are forwarded with the path they came with")
-            }
+            AddressError::Path(_) => f.write_str(
+                "a backend address holds no path: requests are forwarded with the path they came with",
+            ),
             AddressError::Host(host) => {
                 write!(f, "{host:?} is not a host name, an IPv4 address or an IPv6 address in brackets")
             }
             AddressError::Port(port) => write!(f, "{port:?} is not a port from 1 to 65535"),
             AddressError::RelativePath(path) => write!(f, "the socket path {path:?} is not absolute"),
-            AddressError::SocketPath => f.write_str("a socket path has at most 107 bytes, and no control characters"),
+            AddressError::SocketPath => {
+                f.write_str("a socket path has at most 107 bytes, and no control characters")
+            }
         }
     }
 }
@@ -132,8 +138,8 @@ impl std::error::Error for AddressError {}
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port` or `unix:/path`. One `/` after
-    /// the authority is allowed.
+    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443), or
+    /// `unix:/path`. One `/` after the authority is allowed.
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {
@@ -149,21 +155,24 @@ impl FromStr for Address {
                 format!("http://{text}")
             }));
         };
-        match scheme.to_ascii_lowercase().as_str() {
-            "http" => {}
-            "https" => return Err(AddressError::Tls),
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "http" => false,
+            "https" => true,
             _ => return Err(AddressError::UnknownScheme(format!("{scheme}://"))),
-        }
+        };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, after) = rest.split_at(end);
         if authority.contains('@') {
             return Err(AddressError::UserInfo);
         }
         if !matches!(after, "" | "/") {
-            return Err(AddressError::Path(format!("http://{authority}")));
+            return Err(AddressError::Path(format!(
+                "{}://{authority}",
+                if is_tls { "https" } else { "http" }
+            )));
         }
         let (host, port) = split_port(authority)?;
-        Ok(Address::tcp(host, port))
+        Ok(Address::tcp(host, port, is_tls))
     }
 }
 
@@ -180,7 +189,7 @@ fn socket(path: &str) -> Result<Address, AddressError> {
     Ok(Address::unix(Path::new(path)))
 }
 
-fn split_port(authority: &str) -> Result<(Host, u16), AddressError> {
+fn split_port(authority: &str) -> Result<(Host, Option<u16>), AddressError> {
     let bad_host = || AddressError::Host(authority.to_owned());
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (inside, after) = rest.split_once(']').ok_or_else(bad_host)?;
@@ -202,9 +211,9 @@ fn split_port(authority: &str) -> Result<(Host, u16), AddressError> {
         (host.parse().map_or_else(|_| Host::Name(host.to_ascii_lowercase().into()), Host::Ip), port)
     };
     match port {
-        None => Ok((host, 80)),
+        None => Ok((host, None)),
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => match port.parse() {
-            Ok(number) if number > 0 => Ok((host, number)),
+            Ok(number) if number > 0 => Ok((host, Some(number))),
             _ => Err(AddressError::Port(port.to_owned())),
         },
         Some(port) => Err(AddressError::Port(port.to_owned())),
@@ -234,6 +243,23 @@ mod tests {
     }
 
     #[test]
+    fn addresses_with_tls_are_read_and_written_alike() {
+        for (text, written, authority) in [
+            ("https://app.internal", "https://app.internal", "app.internal"),
+            ("https://app.internal:443/", "https://app.internal", "app.internal"),
+            ("https://app.internal:80", "https://app.internal:80", "app.internal:80"),
+            ("https://[::1]:8443", "https://[::1]:8443", "[::1]:8443"),
+        ] {
+            let address = read(text).unwrap();
+            assert!(address.is_tls());
+            assert_eq!((address.to_string().as_str(), address.authority()), (written, authority));
+            assert_eq!(read(written).unwrap(), address);
+        }
+        let plain = read("http://app.internal:443").unwrap();
+        assert!(!plain.is_tls() && plain != read("https://app.internal").unwrap());
+    }
+
+    #[test]
     fn addresses_are_read_and_written_alike() {
         for (text, written, authority) in [
             ("http://localhost:8000", "http://localhost:8000", "localhost:8000"),
@@ -257,7 +283,6 @@ mod tests {
             ("", AddressError::Empty),
             ("localhost:8000", AddressError::NoScheme("http://localhost:8000".to_owned())),
             ("/run/app.sock", AddressError::NoScheme("unix:/run/app.sock".to_owned())),
-            ("https://app", AddressError::Tls),
             ("fcgi://app:9000", AddressError::UnknownScheme("fcgi://".to_owned())),
             ("http://a@b", AddressError::UserInfo),
             ("http://a:1/b?c", AddressError::Path("http://a:1".to_owned())),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use sandarac_message::caching::Lifetimes;
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
@@ -16,11 +17,14 @@ use crate::object::{Extras, Parts};
 use crate::shards::Locked;
 use crate::stats::Removal;
 use crate::store::Store;
-use crate::whole_body::{Segment, Whole};
+use crate::whole_body::{SHARES_PAGES, Segment, Whole};
 use crate::{Mark, Object, Tag};
 
 /// A body that is whole from the start is kept in segments of this many bytes.
 const ONE: usize = 256 << 10;
+
+/// A body keeps the memory it came in if what that holds beside it is at most this part of it.
+const MOST_BESIDE: usize = 16;
 
 /// When the objects that the new one replaces leave the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,8 +72,7 @@ impl Store {
         trailers: Option<&FieldsBuf>,
     ) -> Arc<Object> {
         let limit = self.limit(new.limit);
-        let text = text(&new);
-        let tags = tags(&new);
+        let (text, tags) = (text(&new), tags(&new));
         let mut parts = parts(&landing, new);
         parts.extras.trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
         let len = body.iter().map(|piece| piece.len()).sum::<usize>();
@@ -91,9 +94,48 @@ impl Store {
             let segments = segments(body, len, |buffer| charge(Whole::segment_bytes(buffer)));
             (stored, Whole::many(segments, &text, charge(list)))
         };
+        self.land_whole(landing, parts, &tags, content, len, stored)
+    }
+
+    /// The same with a body that is a part of `memory` bytes, which nothing else will keep in use. They are
+    /// shared if that is better than a copy.
+    pub(crate) fn admit_shared(
+        self: &Arc<Store>,
+        landing: LandedFlight,
+        new: NewObject<'_>,
+        (body, memory): (Bytes, usize),
+    ) -> Arc<Object> {
+        let len = body.len();
+        if len <= SHARES_PAGES || len > ONE || memory.saturating_sub(len) > len / MOST_BESIDE {
+            return self.admit_whole(landing, new, &[&body], None);
+        }
+        let fits = len as u64 <= self.limit(new.limit);
+        let (text, tags) = (text(&new), tags(&new));
+        let parts = parts(&landing, new);
+        let list = Whole::list_bytes(1, text.len());
+        let share = Segment::share_bytes(memory);
+        let stored = fits && self.reserve(share + list + parts.base_bytes());
+        let charge = |bytes| Charge::of(&self.budget, if stored { bytes } else { 0 });
+        let segment = match stored {
+            true => Segment::sharing(body, memory, charge(share)),
+            false => Segment::passing(0, body),
+        };
+        let content = Whole::many(vec![segment], &text, charge(list));
+        self.land_whole(landing, parts, &tags, content, len, stored)
+    }
+
+    fn land_whole(
+        &self,
+        landing: LandedFlight,
+        parts: Parts,
+        tags: &[Tag],
+        content: Whole,
+        len: usize,
+        stored: bool,
+    ) -> Arc<Object> {
         let budget = stored.then(|| self.budget.clone());
         let object = Arc::new(parts.build(Content::Whole(content), budget));
-        self.land(landing, &object, stored, &tags, len, Superseded::Now);
+        self.land(landing, &object, stored, tags, len, Superseded::Now);
         object
     }
 

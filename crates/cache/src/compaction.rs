@@ -11,10 +11,7 @@ use crate::Object;
 use crate::body::Content;
 use crate::store::Store;
 use crate::sweep_position::{BATCH, SweepPosition};
-use crate::whole_body::Whole;
-
-/// A body of more bytes has its own pages: size classes of jemalloc share pages up to 14 KiB.
-const SHARES_PAGES: usize = 14 << 10;
+use crate::whole_body::{SHARES_PAGES, Whole};
 
 impl Store {
     /// Moves the next `budget` objects, or a few more.

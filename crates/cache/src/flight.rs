@@ -14,6 +14,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::{FieldsBuf, Timestamp};
 
@@ -95,6 +96,13 @@ impl Flight {
     ) -> Arc<Object> {
         let (store, landing) = self.leave();
         store.admit_whole(landing, new, body, trailers)
+    }
+
+    /// The same with a body in memory of `memory` bytes, which nothing but `body` and what is short-lived keeps
+    /// in use. A body that has pages of its own is not copied.
+    pub fn store_shared(mut self, new: NewObject<'_>, body: Bytes, memory: usize) -> Arc<Object> {
+        let (store, landing) = self.leave();
+        store.admit_shared(landing, new, (body, memory))
     }
 
     /// Freshens the candidate with the head and the lifetimes updated by a 304: it keeps its body and range

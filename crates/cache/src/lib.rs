@@ -9,7 +9,8 @@
 //! objects that are still arriving, and objects that have left the store while a reader holds them. Objects
 //! are evicted before anything is added that would not fit. Beside head, body and key (its digest, the text
 //! of host and path, and what it varies on), an object takes at most 256 bytes. Each of its tags takes 24
-//! more, and each 64 KiB of a long body 112.
+//! more, and each 64 KiB of a long body 112. A body of more than 14 KiB from the shared tier keeps the memory
+//! it came in, which holds at most a sixteenth more, and takes 320 bytes besides.
 //!
 //! # Locks
 //! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or

@@ -8,6 +8,9 @@ use sandarac_message::Piece;
 
 use crate::budget::{Budget, Charge, held};
 
+/// A body of more bytes has its own pages: size classes of jemalloc share pages up to 14 KiB.
+pub(crate) const SHARES_PAGES: usize = 14 << 10;
+
 /// Overhead of a shared [`Bytes`].
 const SHARED: usize = 24;
 /// Overhead of a segment's [`Bytes`]: two words, and [`Charged`].
@@ -51,6 +54,25 @@ struct Charged {
     budget: Arc<Budget>,
 }
 
+/// The bytes of a segment that is a part of a larger memory, all of which is charged.
+struct ChargedShare {
+    bytes: Bytes,
+    charged: usize,
+    budget: Arc<Budget>,
+}
+
+impl AsRef<[u8]> for ChargedShare {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for ChargedShare {
+    fn drop(&mut self) {
+        self.budget.sub(self.charged);
+    }
+}
+
 impl AsRef<[u8]> for Charged {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
@@ -75,6 +97,20 @@ impl Segment {
         let budget = charge.hand_over(charged);
         let charged = u32::try_from(charged).unwrap_or(u32::MAX);
         Segment { at, piece: Bytes::from_owner(Charged { bytes, budget }).into(), charged }
+    }
+
+    /// A segment of bytes that keep `memory` bytes in use, which takes over the charge for them.
+    pub(crate) fn sharing(bytes: Bytes, memory: usize, mut charge: Charge) -> Segment {
+        let charged = Segment::share_bytes(memory);
+        let budget = charge.hand_over(charged);
+        let share = ChargedShare { bytes, charged, budget };
+        let charged = u32::try_from(charged).unwrap_or(u32::MAX);
+        Segment { at: 0, piece: Bytes::from_owner(share).into(), charged }
+    }
+
+    /// Bytes taken by a segment that keeps `memory` bytes in use.
+    pub(crate) fn share_bytes(memory: usize) -> usize {
+        held(memory) + held(SHARED) + held(16 + size_of::<ChargedShare>())
     }
 
     /// A segment that is not charged.

@@ -7,10 +7,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use sandarac_cache::{Intent, Key, Lookup, NewObject, Query, Settings, Store, Tag};
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::{VaryRule, VarySpec};
-use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
+use sandarac_message::{Fields, FieldsBuf, Piece, StoredHead, Timestamp};
 
 /// Counts allocated bytes as glibc rounds them: an eight-byte header, and multiples of sixteen.
 struct Counting;
@@ -90,6 +91,7 @@ fn held() -> usize {
 #[test]
 fn what_is_charged_is_what_is_held() {
     overhead_is_at_most_256_bytes_an_object();
+    a_shared_body_is_charged_with_the_memory_it_is_a_part_of();
     the_limit_holds_for_the_allocator_too();
     a_hit_allocates_nothing();
 }
@@ -122,6 +124,45 @@ fn overhead_is_at_most_256_bytes_an_object() {
     }
 }
 
+/// Stores bodies of `len` bytes that came in memory of `memory` bytes, of which others keep another part for a
+/// while. Returns the bytes charged and held for each.
+fn store_shared(len: usize, memory: usize) -> (usize, usize) {
+    let (count, before) = (200, held());
+    let store = Arc::new(Store::new(Settings::new(1 << 30)));
+    for n in 0..count {
+        let path = path(n);
+        let mut item = vec![b'-'; memory - len];
+        item.resize(memory, b'x');
+        let item = Bytes::from(item);
+        let attribute = item.slice(..(memory - len).min(4));
+        let flight = store.open(Key::of(b"http", HOST, &path));
+        let object = flight.store_shared(new_object(&path), item.slice(memory - len..), memory);
+        drop((item, attribute));
+        let body: Vec<Piece> = object.body().segments().collect();
+        assert!(matches!(&body[..], [Piece::Bytes(body)] if *body == vec![b'x'; len]));
+        assert_eq!((object.host(), object.path()), (HOST, &path[..]));
+    }
+    let each = (store.stats().bytes as usize / count, (held() - before) / count);
+    assert_eq!(store.stats().objects, count as u64);
+    drop(store);
+    assert!(held() - before < 4096, "{} bytes are left", held() - before);
+    each
+}
+
+fn a_shared_body_is_charged_with_the_memory_it_is_a_part_of() {
+    for (len, memory) in [(30_000, 30_500), (30_000, 30_000), (200_000, 201_000)] {
+        let (charged, held) = store_shared(len, memory);
+        assert!((memory..memory + 2000).contains(&held), "{held} bytes are held for {memory}");
+        assert!((held..held + held / 4).contains(&charged), "charged {charged} for {held}");
+    }
+    // A body that shares its pages with others is copied, and one beside which much would be held.
+    for (len, memory) in [(1000, 1500), (30_000, 90_000)] {
+        let (charged, held) = store_shared(len, memory);
+        assert!((len..len + 1500).contains(&held), "{held} bytes are held for {len}");
+        assert!((held - 200..held + held / 4).contains(&charged), "charged {charged} for {held}");
+    }
+}
+
 fn the_limit_holds_for_the_allocator_too() {
     let limit = 16 << 20;
     let before = held();
@@ -142,8 +183,10 @@ fn the_limit_holds_for_the_allocator_too() {
                 most = most.max(held() - before);
             }
             writer.finish(None);
-        } else {
+        } else if (random >> 20).is_multiple_of(2) {
             flight.store_complete(new_object, &[&vec![b'x'; len]], None);
+        } else {
+            flight.store_shared(new_object, vec![b'x'; len].into(), len);
         }
         most = most.max(held() - before);
         assert!(store.stats().bytes as usize <= limit);

@@ -8,6 +8,7 @@ use crate::address::{ListenAddress, Network};
 use crate::pool::PoolConfig;
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::shared::SharedConfig;
+use crate::tls::ListenerTls;
 
 /// A complete, valid configuration.
 #[derive(Clone, Debug)]
@@ -51,6 +52,10 @@ pub struct Listener {
     pub scheme: Scheme,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are trusted.
     pub trusted_proxies: Vec<Network>,
+    /// TLS; `None` if connections are not encrypted.
+    pub tls: Option<ListenerTls>,
+    /// Whether requests that came by http are redirected to https.
+    pub redirect_to_https: bool,
 }
 
 /// The cache that all routes share.

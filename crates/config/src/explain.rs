@@ -72,6 +72,9 @@ fn explain_listener(listener: &Listener) -> String {
     if listener.scheme == Scheme::Https {
         text.push_str(", reached by https");
     }
+    if listener.redirect_to_https {
+        text.push_str(", redirecting to https");
+    }
     if !listener.trusted_proxies.is_empty() {
         let networks: Vec<_> = listener.trusted_proxies.iter().map(ToString::to_string).collect();
         let _ = write!(text, ", trusting X-Forwarded-* and Forwarded from {}", networks.join(", "));

@@ -15,6 +15,7 @@ use crate::rules::{CacheSettings, RuleSettings};
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::setting::Kind;
 use crate::shared::SharedChoice;
+use crate::tls::{HstsChoice, ListenTlsSettings};
 use crate::value::{Map, Text, choice};
 
 settings! {
@@ -59,9 +60,15 @@ settings! {
         /// address. Make sure that only peers that send such a header can reach this address. Other connections are
         /// closed, counted (`proxy_headers_missing` in `sandarac stats`) and reported on standard error.
         proxy_protocol: bool = false;
-        /// The scheme that clients use to reach this address: `https` if TLS is terminated in front of it. A trusted
-        /// proxy's `X-Forwarded-Proto`, or else `Forwarded`, takes precedence.
-        scheme: Scheme = Scheme::Http;
+        /// The scheme that clients use to reach this address: `https` if it has `tls`, or if TLS is terminated in front
+        /// of it. A trusted proxy's `X-Forwarded-Proto`, or else `Forwarded`, takes precedence.
+        scheme: At<Scheme> = At::nowhere(Scheme::Http);
+        /// TLS: which certificates clients get, and what is accepted from them.
+        tls: Option<At<ListenTlsSettings>> = None, unset "connections are not encrypted"
+            "{ directory = \"/etc/sandarac/certificates\" }";
+        /// Whether requests that came by http, and for which there is a route, are answered with a redirect (308) to the
+        /// same URL with https on the usual port. A request without a host gets 400.
+        redirect_to_https: At<bool> = At::nowhere(false);
         /// Proxies in front of this one, whose `X-Forwarded-*` and `Forwarded` are trusted and extended; for responses
         /// that may be stored, only keyed fields and `X-Forwarded-For` are forwarded. `unix` stands for any peer on the
         /// Unix socket. In logs, the client is the last address in `X-Forwarded-For` that does not belong to them.
@@ -103,6 +110,11 @@ settings! {
         stored_response: EditSettings = EditSettings::default();
         /// Edits, after those of `response`, of responses that are not stored.
         passed_response: EditSettings = EditSettings::default();
+        /// How long browsers reach the host by https only (`Strict-Transport-Security`, RFC 6797): a duration, or a table.
+        /// It is sent to clients that came by https, in place of a backend's own, and not while the listener has a
+        /// self-signed certificate. Begin with a short time: browsers cannot be told to forget it by http. `"0s"` makes
+        /// them forget it.
+        hsts: Option<At<HstsChoice>> = None, unset "that of the backend, if it sends one" "\"365d\"";
         /// Protocols to which a connection may be upgraded; it then becomes a tunnel.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
         /// How to handle a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of

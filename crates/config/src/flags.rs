@@ -4,11 +4,13 @@ use std::fmt;
 
 use sandarac_balance::Algorithm;
 
+use crate::address::ListenAddress;
 use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
 use crate::limited::Bounded;
 use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Sources, StatusRange};
 use crate::report::{At, Complaint, Report};
 use crate::shared::SecretFile;
+use crate::tls::{AcmeSettings, CertificateSettings, CertifiedName, ListenTlsSettings};
 use crate::value::{Secret, Text};
 
 /// The flags of the command line, each as written.
@@ -16,6 +18,15 @@ use crate::value::{Secret, Text};
 pub struct Flags {
     /// `--listen`: addresses instead of the file's listeners.
     pub listen: Vec<String>,
+    /// Which of the addresses in `listen` are not encrypted, whatever `certificates` hold; the others are `false` or
+    /// missing.
+    pub listen_in_clear: Vec<bool>,
+    /// `--certificate` and `--key`: certificates for the addresses in `listen`, except for those with port 80, by the
+    /// absolute paths of chain and key.
+    pub certificates: Vec<(String, String)>,
+    /// `--acme`: the names of a certificate by ACME for the addresses in `listen`, as for `certificates`. Port 80 redirects to
+    /// https.
+    pub acme: Vec<String>,
     /// The address of a listener for a file that has none, for commands that serve no clients.
     pub listen_unless_configured: Option<String>,
     /// `--backend`: backends instead of those of the file's only pool.
@@ -73,6 +84,7 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     for text in &flags.listen {
         put("--listen", listener(text).map(|listener| file.listen.push(listener)));
     }
+    put(if flags.acme.is_empty() { "--certificate" } else { "--acme" }, certificates(file, flags));
     if file.listen.is_empty()
         && flags.listen.is_empty()
         && let Some(text) = &flags.listen_unless_configured
@@ -130,6 +142,44 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
 fn listener(address: &str) -> Result<At<ListenSettings>, Complaint> {
     let address = Some(At::nowhere(Text::from_text(address)?));
     Ok(At::nowhere(ListenSettings { address, ..ListenSettings::default() }))
+}
+
+/// Sets the certificates of the listeners given as flags. Port 80 is for http.
+fn certificates(file: &mut File, flags: &Flags) -> Result<(), Complaint> {
+    if flags.certificates.is_empty() && flags.acme.is_empty() {
+        return Ok(());
+    }
+    let names = flags.acme.iter().map(|name| Text::from_text(name).map(At::nowhere));
+    let names: Vec<At<CertifiedName>> = names.collect::<Result<_, _>>()?;
+    let acme = (!names.is_empty()).then(|| At::nowhere(AcmeSettings { names, ..AcmeSettings::default() }));
+    let mut certificates = Vec::new();
+    for (chain, key) in &flags.certificates {
+        let chain = Some(At::nowhere(Text::from_text(chain)?));
+        let key = Some(At::nowhere(Text::from_text(key)?));
+        certificates.push(At::nowhere(CertificateSettings { chain, key, ..CertificateSettings::default() }));
+    }
+    let mut is_used = false;
+    for (at, listener) in file.listen.iter_mut().enumerate().take(flags.listen.len()) {
+        let in_clear = flags.listen_in_clear.get(at).copied().unwrap_or(false);
+        let port = match listener.value.address.as_ref().map(|address| &address.value) {
+            Some(ListenAddress::Any(port)) => Some(*port),
+            Some(ListenAddress::Tcp(address)) => Some(address.port()),
+            Some(ListenAddress::Unix(_)) | None => None,
+        };
+        if !in_clear && port != Some(80) {
+            let (certificates, acme) = (certificates.clone(), acme.clone());
+            let tls = ListenTlsSettings { certificates, acme, ..ListenTlsSettings::default() };
+            listener.value.tls = Some(At::nowhere(tls));
+            is_used = true;
+        } else if !in_clear && acme.is_some() {
+            // Port 80, which is there for HTTP-01.
+            listener.value.redirect_to_https = At::nowhere(true);
+        }
+    }
+    match is_used {
+        true => Ok(()),
+        false => Err(Complaint::new("no --listen is for https").help("--listen :443")),
+    }
 }
 
 fn backend(address: &str) -> Result<At<BackendSettings>, Complaint> {

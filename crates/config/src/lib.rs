@@ -28,6 +28,7 @@ mod setting;
 mod shared;
 mod suggest;
 mod template;
+mod tls;
 mod value;
 
 pub use address::{Group, ListenAddress, Mode, NameServer, Network, contains};
@@ -50,4 +51,8 @@ pub use shared::{
     SharedServers,
 };
 pub use suggest::closest;
+pub use tls::{
+    AcmeConfig, CIPHER_SUITES, CertificateConfig, ClientCertificateMode, ClientCertificatesConfig,
+    ExternalAccountConfig, ListenerTls, PoolTls, TlsVersion,
+};
 pub use value::{Secret, duration};

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use sandarac_message::glob::Glob;
+use sandarac_message::target::Scheme;
 use sandarac_policy::{Action, PoolId, Route, Routes};
 use toml::de::{DeTable, DeValue};
 
@@ -20,6 +21,7 @@ use crate::route_settings::route;
 use crate::section::Admin;
 use crate::shared::{shared_config, warn_of_unused_tier};
 use crate::suggest::closest;
+use crate::tls::listener_tls;
 
 impl Config {
     /// Reads the text of the file called `name`.
@@ -166,9 +168,9 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     }
     let mut seen: Vec<&At<ListenAddress>> = Vec::new();
     let mut listeners = Vec::new();
-    for At { value: ListenSettings { address, mode, proxy_protocol, scheme, trusted_proxies }, place } in
-        &file.listen
-    {
+    for At { value: listener, place } in &file.listen {
+        let ListenSettings { address, mode, proxy_protocol, scheme, trusted_proxies, tls, redirect_to_https } =
+            listener;
         let Some(address) = address else {
             report.missing(place.clone(), "a listener needs an `address`", "address = \":8080\"");
             continue;
@@ -191,12 +193,23 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
             let message = format!("`trusted_proxies` holds {network}: any client can claim any address");
             report.warning(address.place.clone(), message);
         }
+        let tls = tls.as_ref().map(|tls| listener_tls(tls, report));
+        if tls.is_some() && scheme.place.is_some() && scheme.value == Scheme::Http {
+            let message = "clients reach a listener with `tls` by https";
+            report.error(scheme.place.clone(), message).help = Some("leave out `scheme`".to_owned());
+        }
+        if redirect_to_https.value && tls.is_some() {
+            let message = "`redirect_to_https` has no effect on a listener with `tls`";
+            report.warning(redirect_to_https.place.clone(), message);
+        }
         listeners.push(Listener {
             address: address.value.clone(),
             mode: mode.as_ref().map(|mode| mode.value.0),
             proxy_protocol: *proxy_protocol,
-            scheme: *scheme,
+            scheme: if tls.is_some() { Scheme::Https } else { scheme.value },
             trusted_proxies: trusted_proxies.clone(),
+            tls,
+            redirect_to_https: redirect_to_https.value,
         });
     }
     listeners

@@ -11,6 +11,12 @@ use crate::value::Text;
 pub(crate) struct AbsolutePath(Box<str>);
 
 impl AbsolutePath {
+    /// A path that MUST be absolute, for defaults.
+    pub(crate) fn of(path: &'static str) -> AbsolutePath {
+        debug_assert!(path.starts_with('/'));
+        AbsolutePath(path.into())
+    }
+
     pub(crate) fn to_path(&self) -> PathBuf {
         PathBuf::from(&*self.0)
     }

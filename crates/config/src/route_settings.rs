@@ -53,7 +53,7 @@ pub(crate) fn route(
         }
     };
     let request = edits(&route.request, true, report);
-    let response = ResponseEdits {
+    let mut response = ResponseEdits {
         all: edits(&route.response, false, report),
         stored: edits(&route.stored_response, false, report),
         passed: edits(&route.passed_response, false, report),
@@ -70,6 +70,11 @@ pub(crate) fn route(
         refuse_fields_of_cache(&route.request, report);
         warn_of_edits_for_all(&route.response, report);
     }
+    let hsts = route.hsts.as_ref().map(|hsts| hsts.value.field_value());
+    if hsts.is_some() && matches!(action, Some(Action::Forward { .. })) {
+        // Ours is in place of it, and a response has one only (RFC 6797 §7.1).
+        response.all.remove.push(b"Strict-Transport-Security"[..].into());
+    }
     let matches = route.r#match.iter().map(|matcher| Match {
         hosts: matcher.0.host.clone(),
         paths: matcher.0.path.clone(),
@@ -80,6 +85,7 @@ pub(crate) fn route(
         action: action?,
         request,
         response,
+        hsts,
         upgrade,
         connect: route.connect,
         paths: route.paths,

@@ -9,6 +9,7 @@ pub mod conditional;
 pub mod cookies;
 pub mod date;
 pub mod decimal;
+pub mod dns_name;
 mod fields;
 mod fields_buf;
 pub mod glob;

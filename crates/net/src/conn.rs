@@ -113,10 +113,18 @@ impl Conn {
     /// buffer is full, reads nothing and fails with `OutOfMemory`: the caller should have consumed or refused
     /// the data before.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.poll_fill_some(cx, usize::MAX)
+    }
+
+    /// The same, but reads at most `most` bytes.
+    pub fn poll_fill_some(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         let transport = &mut self.transport;
-        let polled = self.input.fill(|room| match transport.poll_read(cx, room) {
-            Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
-            other => (0, other),
+        let polled = self.input.fill(|room| {
+            let most = room.len().min(most);
+            match transport.poll_read(cx, &mut room[..most]) {
+                Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
+                other => (0, other),
+            }
         });
         let Some(polled) = polled else { return Poll::Ready(Err(io::ErrorKind::OutOfMemory.into())) };
         if polled.is_pending() {
@@ -131,6 +139,19 @@ impl Conn {
     pub fn poll_read_into(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         debug_assert!(self.data().is_empty());
         self.transport.poll_read(cx, into)
+    }
+
+    /// Appends at most `most` bytes to `memory`, within its capacity, and returns their number, 0 at the end of
+    /// the stream. [`Conn::data`] MUST be empty, and the capacity larger than the length.
+    pub fn poll_append_to(
+        &mut self,
+        cx: &mut Context<'_>,
+        memory: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        debug_assert!(self.data().is_empty());
+        let most = most.min(memory.capacity() - memory.len());
+        self.transport.poll_append_to(cx, memory, most)
     }
 
     /// Writes `slices` as far as the socket takes them now; the rest is copied to the queue.

@@ -39,6 +39,18 @@ impl Held {
         Poll::Ready(Ok(count))
     }
 
+    pub(crate) fn poll_append_to(
+        &mut self,
+        cx: &mut Context<'_>,
+        memory: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut arrived = vec![0; most];
+        let read = ready!(self.poll_read(cx, &mut arrived))?;
+        memory.extend_from_slice(&arrived[..read]);
+        Poll::Ready(Ok(read))
+    }
+
     pub(crate) fn poll_write_vectored(
         &mut self,
         cx: &mut Context<'_>,

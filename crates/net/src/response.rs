@@ -20,9 +20,14 @@ pub struct Response<'a> {
     pub age: Option<u64>,
     /// Cache-Status (RFC 9211), with the name of the cache.
     pub cache_status: Option<(CacheStatus<'a>, &'a str)>,
+    /// The value of Strict-Transport-Security (RFC 6797 §6.1).
+    pub hsts: Option<&'a [u8]>,
     /// The length of the body.
     pub length: Length,
 }
+
+/// The name of the field.
+pub(crate) const STRICT_TRANSPORT_SECURITY: &[u8] = b"Strict-Transport-Security";
 
 /// Most of the fields of a response.
 pub enum Base<'a> {
@@ -49,7 +54,17 @@ pub enum Length {
 impl<'a> Response<'a> {
     /// A response with these fields and nothing else.
     pub fn new(status: u16, reason: &'a [u8], base: Base<'a>, length: Length) -> Response<'a> {
-        Response { status, reason, base, added: &[], own: None, age: None, cache_status: None, length }
+        Response {
+            status,
+            reason,
+            base,
+            added: &[],
+            own: None,
+            age: None,
+            cache_status: None,
+            hsts: None,
+            length,
+        }
     }
 
     /// Calls `put` with the name and value of each field in order, for encoders without field lines.
@@ -74,6 +89,9 @@ impl<'a> Response<'a> {
         }
         if let Some(age) = self.age {
             put(Name::Age.text().as_bytes(), age.to_string().as_bytes());
+        }
+        if let Some(value) = self.hsts {
+            put(STRICT_TRANSPORT_SECURITY, value);
         }
         if let Some((status, name)) = &self.cache_status {
             let mut value = Vec::new();

@@ -1,5 +1,6 @@
 //! A connected socket, TCP or Unix.
 
+use bytes::BufMut;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
@@ -117,6 +118,34 @@ impl Stream {
             Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
         };
         polled.map_ok(|()| buf.filled().len())
+    }
+
+    /// Appends at most `most` bytes to `memory`, which MUST have room for them; 0 is the end of the stream. The
+    /// room is not cleared before.
+    pub fn poll_append_to(
+        &mut self,
+        cx: &mut Context<'_>,
+        memory: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        self.register()?;
+        loop {
+            match self {
+                Stream::Tcp(stream) => ready!(stream.poll_read_ready(cx))?,
+                Stream::Unix(stream) => ready!(stream.poll_read_ready(cx))?,
+                Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
+            }
+            let mut room = (&mut *memory).limit(most);
+            let read = match self {
+                Stream::Tcp(stream) => stream.try_read_buf(&mut room),
+                Stream::Unix(stream) => stream.try_read_buf(&mut room),
+                Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
+            };
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return Poll::Ready(read),
+            }
+        }
     }
 
     /// Writes as much of `slices` as the socket takes now.

@@ -53,6 +53,17 @@ impl Transport {
         carry!(self, poll_read(cx, buf))
     }
 
+    /// Appends at most `most` bytes to `memory`, which MUST have room for them, and returns their number, 0 at an
+    /// orderly end. The room is not cleared before.
+    pub fn poll_append_to(
+        &mut self,
+        cx: &mut Context<'_>,
+        memory: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        carry!(self, poll_append_to(cx, memory, most))
+    }
+
     /// Takes as much of `slices` as it can now. Bytes taken may be held until [`Transport::poll_flush`].
     pub fn poll_write_vectored(
         &mut self,

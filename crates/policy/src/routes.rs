@@ -40,6 +40,8 @@ pub struct Route {
     pub request: Edits,
     /// Edits of the response when it comes from a backend, before it is stored.
     pub response: ResponseEdits,
+    /// The value of `Strict-Transport-Security` (RFC 6797) for clients that came by https.
+    pub hsts: Option<Box<str>>,
     /// Protocols that a connection may be upgraded to, in lower case.
     pub upgrade: Vec<String>,
     /// Whether `CONNECT` is forwarded and opens a tunnel.
@@ -335,6 +337,7 @@ mod tests {
             action: Action::Answer(FixedAnswer { status: 200, fields: Vec::new(), body: String::new() }),
             request: Edits::default(),
             response: ResponseEdits::default(),
+            hsts: None,
             upgrade: Vec::new(),
             connect: false,
             paths: PathReading::Strict,

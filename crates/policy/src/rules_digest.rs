@@ -26,8 +26,17 @@ impl Route {
     }
 
     fn compute_rules_digest(&self) -> Option<[u8; 16]> {
-        let Route { action, request, response, matches: _, upgrade: _, connect: _, paths: _, digest: _ } =
-            self;
+        let Route {
+            action,
+            request,
+            response,
+            matches: _,
+            hsts: _,
+            upgrade: _,
+            connect: _,
+            paths: _,
+            digest: _,
+        } = self;
         let Action::Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = action else { return None };
         let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));
         digest.rule(rule);
@@ -210,6 +219,7 @@ mod tests {
             action: Action::Forward { pool: PoolId::at(0), unsafe_pool: None, cache: Some(Box::new(rule)) },
             request: edits("Request"),
             response: ResponseEdits { all: edits("All"), stored: edits("Stored"), passed: edits("Passed") },
+            hsts: None,
             upgrade: vec!["websocket".to_owned()],
             connect: false,
             paths: PathReading::Strict,

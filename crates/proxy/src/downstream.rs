@@ -49,6 +49,8 @@ pub(crate) struct Downstream<'a> {
     pub(crate) closed_is_gone: bool,
     /// The backend that was tried last.
     pub(crate) asked: Option<BackendId>,
+    /// The value of Strict-Transport-Security, once the route is known.
+    pub(crate) hsts: Option<Box<[u8]>>,
 }
 
 /// How the sending of a body ended.
@@ -79,6 +81,7 @@ impl<'a> Downstream<'a> {
             is_logged: false,
             closed_is_gone: true,
             asked: None,
+            hsts: None,
         }
     }
 
@@ -200,7 +203,7 @@ impl<'a> Downstream<'a> {
     /// still read.
     pub(crate) fn begin(&mut self, response: Response<'_>) {
         self.begin_response();
-        self.client.begin(response);
+        self.client.begin(Response { hsts: self.hsts.as_deref(), ..response });
     }
 
     /// Notes that the response begins.

@@ -1,5 +1,6 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
+use crate::tls_fault::TlsFault;
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
@@ -53,6 +54,8 @@ pub enum Fault {
     NoDescriptors,
     /// The connection was not made in time.
     ConnectLate,
+    /// TLS with the backend failed before a byte was sent.
+    TlsFailed(TlsFault),
     /// The connection ended before a response came.
     NoResponse,
     /// Bytes arrived before the request was sent.
@@ -75,7 +78,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 30] = [
+    pub const EACH: [Fault; 33] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -97,6 +100,9 @@ impl Fault {
         Fault::ConnectFailed(io::ErrorKind::ConnectionRefused),
         Fault::NoDescriptors,
         Fault::ConnectLate,
+        Fault::TlsFailed(TlsFault::UnknownIssuer),
+        Fault::TlsFailed(TlsFault::Alert),
+        Fault::TlsFailed(TlsFault::Protocol),
         Fault::NoResponse,
         Fault::Unasked,
         Fault::ResponseLate,
@@ -132,6 +138,7 @@ impl Fault {
             Fault::ConnectFailed(_) => "connect-failed",
             Fault::NoDescriptors => "no-descriptors",
             Fault::ConnectLate => "connect-late",
+            Fault::TlsFailed(fault) => fault.name(),
             Fault::NoResponse => "no-response",
             Fault::Unasked => "unasked",
             Fault::ResponseLate => "response-late",
@@ -160,6 +167,7 @@ impl Fault {
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
+            | Fault::TlsFailed(_)
             | Fault::NoResponse
             | Fault::Unasked
             | Fault::BadResponse(_)
@@ -195,6 +203,7 @@ impl Fault {
             Fault::ConnectFailed(io::ErrorKind::ConnectionRefused) => ProxyError::ConnectionRefused,
             Fault::ConnectFailed(_) => ProxyError::DestinationUnavailable,
             Fault::ConnectLate => ProxyError::ConnectionTimeout,
+            Fault::TlsFailed(fault) => fault.proxy_error(),
             Fault::NoResponse => ProxyError::ConnectionTerminated,
             Fault::ResponseLate => ProxyError::HttpResponseTimeout,
             Fault::BadResponse(refusal) => proxy_error(*refusal),
@@ -232,6 +241,7 @@ impl Fault {
                 "no connection to the backend: too many files are open (limit on open files)".into()
             }
             Fault::ConnectLate => "no connection to the backend in time".into(),
+            Fault::TlsFailed(fault) => format!("no TLS with the backend: {}", fault.text()),
             Fault::NoResponse => "the backend closed the connection without a response".into(),
             Fault::Unasked => "the backend sent a response before the request".into(),
             Fault::ResponseLate => "the backend did not respond in time".into(),
@@ -255,6 +265,7 @@ impl Fault {
                 | Fault::ConnectFailed(_)
                 | Fault::NoDescriptors
                 | Fault::ConnectLate
+                | Fault::TlsFailed(_)
                 | Fault::NoResponse
                 | Fault::Unasked
                 | Fault::ResponseLate

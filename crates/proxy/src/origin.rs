@@ -1,6 +1,8 @@
 //! Connections to origins: opened, kept between requests, and reused. Each core has its own.
 
 use crate::origin_timeouts::OriginTimeouts;
+use crate::origin_tls::OriginTls;
+use crate::tls_fault::TlsFault;
 use crate::{Counter, Counters, Fault};
 use hashbrown::HashMap;
 use rustix::io::Errno;
@@ -38,12 +40,14 @@ struct Idle {
     since: Moment,
 }
 
-/// The address and the time of a connection. It is reused only while it is young and its name still has that
-/// address.
+/// The address, the time and the security of a connection. It is reused only while it is young and its name
+/// still has that address, and only by pools with the same TLS.
 #[derive(Debug)]
 pub(crate) struct Provenance {
     ip: Option<IpAddr>,
     made: Moment,
+    /// TLS of the connection; `None` if it is in clear.
+    tls: Option<OriginTls>,
     /// The instance of the worker at its end, if it was identified.
     pub(crate) instance: Option<Box<str>>,
 }
@@ -60,13 +64,14 @@ impl Origins {
         self.resolver.ask_from(dns);
     }
 
-    /// A kept connection that is neither too old nor idle for too long, and on which nothing has arrived
+    /// A kept connection with `tls` that is neither too old nor idle for too long, and on which nothing has arrived
     /// since. The most recently used comes first, because it is the most likely to be alive. One to an
     /// instance of a worker that is not `current` is closed. If its name is due, it is resolved again in the
     /// background.
     pub(crate) fn checkout(
         &self,
         address: &Address,
+        tls: Option<&OriginTls>,
         timeouts: &OriginTimeouts,
         current: impl Fn(&str) -> bool,
     ) -> Option<(Box<Conn>, Provenance)> {
@@ -77,7 +82,9 @@ impl Origins {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(address)?;
         let now = Moment::now();
-        while let Some(Idle { mut conn, provenance, since }) = waiting.pop() {
+        let tls = tls.filter(|_| address.is_tls());
+        while let Some(at) = waiting.iter().rposition(|idle| idle.provenance.tls.as_ref() == tls) {
+            let Idle { mut conn, provenance, since } = waiting.remove(at);
             let young = now.since(since) < timeouts.idle && now.since(provenance.made) < timeouts.age;
             let current = provenance.instance.as_deref().is_none_or(&current);
             if young
@@ -163,15 +170,25 @@ impl Origins {
         self.resolver.addresses(name).await.into_iter().collect()
     }
 
-    /// Opens a connection. The addresses of a name are tried one after another.
+    /// Opens a connection, with `tls` if the address asks for that. The addresses of a name are tried one after
+    /// another.
     pub(crate) async fn connect(
         &self,
         address: &Address,
+        tls: Option<&OriginTls>,
         timeout: Duration,
     ) -> Result<(Box<Conn>, Provenance), Fault> {
-        let (stream, ip) =
-            within(timeout, self.open(address.endpoint())).await.unwrap_or(Err(Fault::ConnectLate))?;
-        Ok((Box::new(Conn::new(stream)), Provenance { ip, made: Moment::now(), instance: None }))
+        let opened = async {
+            let (stream, ip) = self.open(address.endpoint()).await?;
+            if !address.is_tls() {
+                return Ok((Conn::new(stream), ip, None));
+            }
+            // Nothing is ever sent in clear instead.
+            let tls = tls.ok_or(Fault::TlsFailed(TlsFault::NoCas))?;
+            Ok((Conn::new(tls.begin(stream, address.endpoint()).await?), ip, Some(tls.clone())))
+        };
+        let (conn, ip, tls) = within(timeout, opened).await.unwrap_or(Err(Fault::ConnectLate))?;
+        Ok((Box::new(conn), Provenance { ip, made: Moment::now(), tls, instance: None }))
     }
 
     async fn open(&self, endpoint: &Endpoint) -> Result<(Stream, Option<IpAddr>), Fault> {

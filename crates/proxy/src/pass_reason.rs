@@ -11,16 +11,19 @@ pub(crate) enum PassReason {
     HitForPass,
     /// Responses that others fetched did not answer it, repeatedly.
     NotWorthWaiting,
+    /// The client has presented a certificate: the response may be for it alone.
+    ClientCertificate,
     /// The request itself requires it.
     Bypass(BypassReason),
 }
 
 impl PassReason {
     /// Every reason.
-    pub(crate) const ALL: [PassReason; 8] = [
+    pub(crate) const ALL: [PassReason; 9] = [
         PassReason::Rule,
         PassReason::HitForPass,
         PassReason::NotWorthWaiting,
+        PassReason::ClientCertificate,
         PassReason::Bypass(BypassReason::Method),
         PassReason::Bypass(BypassReason::Body),
         PassReason::Bypass(BypassReason::Cookie),
@@ -34,6 +37,7 @@ impl PassReason {
             PassReason::Rule => "rule",
             PassReason::HitForPass => "hit-for-pass",
             PassReason::NotWorthWaiting => "not-worth-waiting",
+            PassReason::ClientCertificate => "client-certificate",
             PassReason::Bypass(reason) => reason.text(),
         }
     }

@@ -31,6 +31,15 @@ impl Synthetic {
         Synthetic { status, fields, body: format!("{status} {}: {what}\n", reason(status)).into() }
     }
 
+    /// The answer to the challenge of a CA (RFC 8555 §8.3).
+    pub(crate) fn challenge(answer: String) -> Synthetic {
+        let mut fields = FieldsBuf::new();
+        let short = "a few short fields fit a head";
+        fields.add(Name::ContentType, b"application/octet-stream").expect(short);
+        fields.add(Name::CacheControl, b"no-store").expect(short);
+        Synthetic { status: 200, fields, body: answer.into() }
+    }
+
     /// A success without other content, such as that of a purge.
     pub(crate) fn done(what: &str) -> Synthetic {
         Synthetic::text(200, what)
@@ -72,11 +81,12 @@ impl Synthetic {
         answer
     }
 
-    /// The response to a client whose head was late (408), or that exceeds the connection limit (503).
+    /// The response to a client whose head was late (408), that does not speak TLS where it must (400), or that
+    /// exceeds the connection limit (503).
     pub(crate) fn turned_away(status: u16, what: &str, proxy: &str) -> Synthetic {
         let mut answer = Synthetic::text(status, what);
         let error =
-            if status == 408 { ProxyError::HttpRequestError } else { ProxyError::ConnectionLimitReached };
+            if status == 503 { ProxyError::ConnectionLimitReached } else { ProxyError::HttpRequestError };
         answer.proxy_status(proxy, error, what);
         if status == 503 {
             answer.put(Name::RetryAfter, b"1");

@@ -18,8 +18,8 @@ use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
-    AcceptTls, Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Service,
-    SessionLimits, wall,
+    AcceptTls, Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Response,
+    Service, SessionLimits, wall,
 };
 use sandarac_policy::PoolId;
 use std::io;
@@ -74,18 +74,20 @@ impl Known<'_> {
             own: None,
             trailers: None,
         };
-        let delivered = delivery.begin(|response| client.begin(response));
+        let hsts = site.hsts(self.peer, received.requester.scheme, received.route);
+        let delivered = delivery.begin(|response| client.begin(Response { hsts, ..response }));
         let Delivered { status, body } = delivered.expect("a whole body can be read");
         let bytes = body.map_or(0, |body| client.send(body));
         self.answered(&handling, Some(transaction), status, bytes, now);
         Ok(())
     }
 
-    /// Sends the route's fixed answer.
-    fn fixed(&self, answer: &Synthetic, client: &mut impl Responder) {
+    /// Sends a fixed answer.
+    fn fixed(&self, answer: &Synthetic, hsts: Option<&[u8]>, client: &mut impl Responder) {
         let now = wall();
         let method = self.request.head.method;
-        if let Some(body) = answer.begin(method, None, now, |response| client.begin(response)) {
+        let begin = |response: Response<'_>| client.begin(Response { hsts, ..response });
+        if let Some(body) = answer.begin(method, None, now, begin) {
             client.send(body);
         }
         self.answered(&Handling::new(Outcome::Synth), None, answer.status, answer.body.len() as u64, now);
@@ -144,7 +146,7 @@ impl Service for Core {
     }
 
     fn tls(&self, listener: ListenerId) -> Option<AcceptTls> {
-        self.site().listener(listener)?.tls.clone()
+        self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept())
     }
 
     fn handshake_ended(&self, peer: &Peer) {
@@ -211,9 +213,15 @@ impl Service for Core {
     fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {
         let site = self.site();
         let head = &request.head;
+        if let Some(answer) = self.challenge(head)
+            && !request.has_body
+        {
+            Known { core: self, site: &site, peer, request }.fixed(&answer, None, client);
+            return Answer::Answered;
+        }
         let mut found = None;
         let judged = receive(&site, peer, head).map(|received| {
-            let verdict = verdict(&site, &received, head);
+            let verdict = verdict(&site, peer, &received, head);
             (received, verdict)
         });
         // A body has to be read or forwarded first.
@@ -227,7 +235,8 @@ impl Service for Core {
                     Err(looked_up) => found = looked_up,
                 },
                 Verdict::Synth(answer) if !is_loop(&site, head) => {
-                    known.fixed(answer, client);
+                    let hsts = site.hsts(peer, received.requester.scheme, received.route);
+                    known.fixed(answer, hsts, client);
                     return Answer::Answered;
                 }
                 _ => {}
@@ -295,6 +304,18 @@ impl Service for Core {
                 },
             );
         }
+    }
+}
+
+impl Core {
+    /// The answer to the challenge of a CA, if an order waits for it. Other requests for such paths follow the routes.
+    fn challenge(&self, head: &RequestHead<'_>) -> Option<Synthetic> {
+        let token = head.target.strip_prefix(b"/.well-known/acme-challenge/")?;
+        if !matches!(head.method, Method::Get | Method::Head) {
+            return None;
+        }
+        let answer = self.shared.challenges.get()?(std::str::from_utf8(token).ok()?)?;
+        Some(Synthetic::challenge(answer))
     }
 }
 

@@ -20,8 +20,8 @@ use sandarac_net::Moment;
 use sandarac_policy::Edits;
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Fetches that go on without their client, as a share of the client connections. Each takes one descriptor;
@@ -56,9 +56,14 @@ pub struct Shared {
     pub(crate) memory_pressure: AtomicBool,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
+    /// The answers to challenges of CAs, by their tokens (RFC 8555 §8.3); `None` if no order waits for one.
+    pub challenges: OnceLock<ChallengeAnswers>,
     /// Writes to the process's own log.
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
+
+/// Finds the answer to a challenge by its token.
+pub type ChallengeAnswers = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// A place for a fetch whose client has left.
 pub(crate) struct Detached(Arc<Shared>);
@@ -94,6 +99,7 @@ impl Shared {
             memory_pressure: AtomicBool::new(false),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
+            challenges: OnceLock::new(),
             log,
         })
     }

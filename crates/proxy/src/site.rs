@@ -1,13 +1,15 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
+use crate::listener_tls::ListenerTls;
 use crate::pool::{PoolChanges, SitePool};
+use crate::site_tls::SiteTls;
 use crate::tier::SharedTier;
 use sandarac_config::{Config, Credentials, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
-use sandarac_net::{AcceptTls, ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
-use sandarac_policy::PoolId;
+use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
+use sandarac_policy::{PoolId, Route};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -51,8 +53,10 @@ pub(crate) struct SiteListener {
     scheme: Scheme,
     /// Whether every connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
-    /// TLS with clients.
-    pub(crate) tls: Option<AcceptTls>,
+    /// TLS; `None` if connections are not encrypted.
+    pub(crate) tls: Option<Arc<ListenerTls>>,
+    /// Whether requests that came by http are redirected to https.
+    pub(crate) redirects_to_https: bool,
 }
 
 /// What is added to requests to describe their path to origins.
@@ -90,10 +94,11 @@ impl Deref for LocalSite {
 impl Site {
     /// Prepares `config`. `bound` are the listeners, in the order of the configuration. Pools keep the state
     /// that `before` has of the same backends. `seed` decides between equal backends. `credentials` are those
-    /// of the shared tier, which is not used without.
+    /// of the shared tier, which is not used without. `tls` was loaded for this configuration.
     pub fn new(
         config: Config,
         credentials: Option<Credentials>,
+        tls: SiteTls,
         bound: &[Listener],
         before: Option<&Site>,
         seed: u64,
@@ -101,7 +106,8 @@ impl Site {
         let pool_changes = before.map_or_else(Arc::default, |site| site.pool_changes.clone());
         let pools = config.pools.iter().enumerate().map(|(at, settings)| {
             let known = before.and_then(|site| site.pool(&settings.name));
-            SitePool::new(settings, known, seed.wrapping_add(at as u64), pool_changes.clone())
+            let pool = SitePool::new(settings, known, seed.wrapping_add(at as u64), pool_changes.clone());
+            pool.with_tls(tls.pools.get(at).cloned().flatten())
         });
         let limits = &config.limits;
         let request_head = Limits {
@@ -109,13 +115,17 @@ impl Site {
             fields: limits.fields.get() as usize,
             target: limits.target.get(),
         };
+        let mut listeners_tls = tls.listeners.into_iter();
         let in_force = config.listeners.iter().zip(bound).map(|(listener, bound)| {
+            let tls = listeners_tls.next().flatten();
+            assert_eq!(tls.is_some(), listener.tls.is_some(), "TLS of {}", bound.address);
             let listener = SiteListener {
                 address: bound.address.clone(),
                 trusted: listener.trusted_proxies.clone(),
                 scheme: listener.scheme,
                 proxy_protocol: listener.proxy_protocol,
-                tls: None,
+                tls,
+                redirects_to_https: listener.redirect_to_https,
             };
             (bound.id, listener)
         });
@@ -205,6 +215,21 @@ impl Site {
         // Most listeners have none, and every request asks.
         let listener = self.listener(listener).filter(|listener| !listener.trusted.is_empty());
         listener.is_some_and(|listener| sandarac_config::contains(&listener.trusted, peer))
+    }
+
+    /// The listeners in force that have TLS, with their addresses.
+    pub fn tls(&self) -> impl Iterator<Item = (&ListenAddress, &Arc<ListenerTls>)> {
+        let in_force = self.config.listeners.len().min(self.listeners.len());
+        let listeners = self.listeners[..in_force].iter();
+        listeners.filter_map(|(_, listener)| Some((&listener.address, listener.tls.as_ref()?)))
+    }
+
+    /// The value of `Strict-Transport-Security` for a response to `peer` by a route. A listener whose certificate
+    /// browsers do not accept must not bind them to https.
+    pub(crate) fn hsts<'r>(&self, peer: &Peer, scheme: Scheme, route: &'r Route) -> Option<&'r [u8]> {
+        let value = route.hsts.as_ref().filter(|_| scheme == Scheme::Https)?;
+        let tls = self.listener(peer.listener).and_then(|listener| listener.tls.as_ref());
+        (!tls.is_some_and(|tls| tls.has_self_signed())).then_some(value.as_bytes())
     }
 
     /// Whether a listener is in force.

@@ -186,7 +186,8 @@ impl Reason for PassReason {
             PassReason::Rule => 0,
             PassReason::HitForPass => 1,
             PassReason::NotWorthWaiting => 2,
-            PassReason::Bypass(reason) => 3 + *reason as usize,
+            PassReason::ClientCertificate => 3,
+            PassReason::Bypass(reason) => 4 + *reason as usize,
         }
     }
 }

@@ -9,12 +9,14 @@ mod listener;
 mod metrics;
 mod pools;
 mod server;
+mod tls;
 
 pub use client::AdminClient;
 pub use endpoint::Endpoint;
 pub use listener::{Bound, Callers};
 pub use pools::*;
 pub use server::{Access, Server, Token};
+pub use tls::*;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,6 +31,9 @@ use crate::logs::{Filter, Subscription, Viewer};
 pub trait Control: Send + Sync + 'static {
     /// The status of the process.
     fn status(&self) -> Status;
+
+    /// TLS of the listeners.
+    fn tls(&self, ask: &AskTls) -> TlsStatus;
 
     /// The statistics so far.
     fn stats(&self) -> Stats;

@@ -15,6 +15,7 @@ use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
 use crate::human;
 use crate::stderr::print_line;
+use crate::tls::{self, TlsState};
 
 /// Reads the file at `path`; the admin token may come from elsewhere.
 pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warning>), Failure> {
@@ -48,10 +49,14 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     if let Some((_, warnings)) = credentials(&config)? {
         warnings.iter().for_each(print_line);
     }
+    let tls = tls::load(&config, &TlsState::new().loading())?;
+    tls.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
+    tls.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
     check_machine(&config)?;
     if !args.quiet {
         let mut out = io::stdout().lock();
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
+        out.write_all(tls.explain(&config).as_bytes())?;
     }
     Ok(())
 }

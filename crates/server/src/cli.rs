@@ -81,7 +81,7 @@ pub enum Command {
     /// Print the settings: as a file with every default, as JSON schema or as manual
     Config(ConfigArgs),
     /// Show the state of the running process: addresses, cache, backends
-    Status(ShowArgs),
+    Status(StatusArgs),
     /// Print the counters
     Stats(StatsArgs),
     /// Watch requests, hits, latencies and the busiest URLs live
@@ -160,6 +160,17 @@ pub struct ConfigArgs {
     /// The manual of all settings, in Markdown
     #[arg(long, group = "what")]
     pub manual: bool,
+}
+
+/// The flags of `status`.
+#[derive(Args, Clone, Debug)]
+pub struct StatusArgs {
+    /// Show the certificates instead, or those that a client gets for NAME
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    pub tls: Option<String>,
+    #[command(flatten)]
+    /// The selected process and the output format.
+    pub show: ShowArgs,
 }
 
 /// The flags of commands that only display something.

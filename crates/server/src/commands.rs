@@ -4,6 +4,7 @@ mod check_pool;
 mod output;
 mod pools;
 mod shared_tier;
+mod tls;
 
 pub use check_pool::{check_pool, unreadable};
 pub use pools::{pool, pools};
@@ -19,7 +20,7 @@ use sandarac_message::printable::printable;
 
 use crate::admin::client::AdminClient;
 use crate::admin::{Endpoint, Latency, MetricKind, Purge, SharedServerStatus, State, Stats, Status, Value};
-use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, ShowArgs, StatsArgs};
+use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, StatsArgs, StatusArgs};
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, span};
 use crate::stderr::print_line;
@@ -55,7 +56,18 @@ pub fn admin_endpoint(config: &Config) -> Option<Endpoint> {
 }
 
 /// `status`.
-pub fn status(args: &ShowArgs) -> Result<(), Failure> {
+pub fn status(args: &StatusArgs) -> Result<(), Failure> {
+    let StatusArgs { tls, show: args } = args;
+    if let Some(name) = tls {
+        let name = Some(name.as_str()).filter(|name| !name.is_empty());
+        let status = args.process.client()?.tls(name)?;
+        if args.json {
+            return json(&status);
+        }
+        let now = (sandarac_net::wall().as_millis() / 1000) as i64;
+        io::stdout().write_all(tls::show(&status, name, now).as_bytes())?;
+        return Ok(());
+    }
     let status = args.process.client()?.status()?;
     if args.json {
         return json(&status);

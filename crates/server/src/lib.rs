@@ -5,6 +5,7 @@
 // They panic if nothing can be written; see [`stderr::print_line`].
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
+mod acme;
 pub mod admin;
 pub mod check;
 pub mod cli;
@@ -25,4 +26,5 @@ pub mod signals;
 pub mod simulate;
 pub mod startup_messages;
 pub mod stderr;
+mod tls;
 pub mod top;

@@ -1,6 +1,7 @@
 //! The running accelerator: its cores, its listeners, its store, its logs and its admin interface.
 
 mod admin_server;
+mod certificate_watch;
 mod connection_limit;
 mod control;
 mod cores;
@@ -15,6 +16,7 @@ mod socket_files;
 mod state;
 mod stats;
 mod sweeper;
+mod tls;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -27,12 +29,15 @@ use sandarac_config::{Config, Credentials};
 use sandarac_net::{Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 
+use crate::acme::AcmeThreads;
 use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token};
 use crate::cli::RunArgs;
 use crate::failure::with_context;
 use crate::logs::{AccessLog, Feed};
 use crate::stderr::print_line;
+use crate::tls::{TlsState, load as load_tls};
 use admin_server::{bind_admin, serve_admin};
+use certificate_watch::start_certificate_watch;
 use connection_limit::connection_limit;
 use cores::Cores;
 use listeners::{bind_all, is_at};
@@ -85,6 +90,12 @@ impl Process {
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let count = config.threads.map_or(available, |threads| threads as usize);
         let log = AccessLog::open(log_target(&config.log))?;
+        let tls = TlsState::new();
+        let loaded =
+            load_tls(&config, &tls.loading()).map_err(|faults| io::Error::other(faults.to_string()))?;
+        loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
+        let acme = Arc::new(AcmeThreads::default());
+        let opened = acme.open(&config).map_err(|fault| io::Error::other(fault.to_string()))?;
         let listeners = bind_all(&config, &inherited, count)?;
         // First of all: a process that cannot have its admin interface must not have sent requests to backends.
         let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
@@ -94,7 +105,7 @@ impl Process {
         let (token, read_token) = (Token::default(), Token::default());
         token.set(config.admin.token.as_deref());
         read_token.set(config.admin.read_token.as_deref());
-        let site = site(config, credentials, &bound, None);
+        let site = site(config, credentials, loaded.site, &bound, None);
         let complain = Box::new(|what: &str| print_line(format_args!("sandarac: {what}")));
         let shared = Shared::new(site, store.clone(), count, connections, complain);
         let feed = Feed::new();
@@ -102,6 +113,11 @@ impl Process {
         let upkeep = Upkeep::start(shared.clone());
         let upkeep = Some(upkeep.map_err(|error| with_context("cannot start the upkeep of pools", &error))?);
         shared.wait_until_ready(DISCOVERY_PATIENCE);
+        let answers = acme.clone();
+        _ = shared.challenges.set(Box::new(move |token| answers.http01(token)));
+        // Handshakes need the first certificates, and the CA's checks need listeners: an order takes longer to be checked than
+        // these take to listen.
+        acme.apply(&shared.site().config, opened, tls.runtime())?;
         for sockets in listeners {
             cores.listen(sockets);
         }
@@ -111,6 +127,8 @@ impl Process {
             socket_files: Mutex::new(socket_files(&bound, &inherited)),
             listeners: Mutex::new(bound),
             inherited,
+            tls,
+            acme,
             log,
             feed,
             args,
@@ -123,6 +141,7 @@ impl Process {
             reloading: Mutex::new(()),
         });
         start_sweeper(Arc::downgrade(&state))?;
+        start_certificate_watch(Arc::downgrade(&state))?;
         let admin = admin.map(|bound| serve_admin(&state, bound)).transpose()?;
         Ok(Process { state, admin, upkeep, threads })
     }

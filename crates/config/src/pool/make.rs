@@ -11,6 +11,7 @@ use crate::pool::settings::{
 use crate::pool::sticky::StickySettings;
 use crate::pool::{BackendConfig, CheckConfig, PoolConfig, RetryBudgetConfig};
 use crate::report::{At, Place, Report};
+use crate::tls::{PoolTls, pool_tls};
 
 /// The pool that `settings` describe.
 pub(crate) fn pool_config(
@@ -62,7 +63,19 @@ pub(crate) fn pool_config(
         retry_timeouts: settings.retry_timeouts,
         abort_on_close: settings.abort_on_close,
         forward_trailers: settings.forward_trailers,
+        tls: tls(settings, report),
     }
+}
+
+/// TLS to the backends. Without the table, the defaults apply to those that speak it.
+fn tls(settings: &PoolSettings, report: &mut Report) -> PoolTls {
+    let Some(table) = &settings.tls else { return PoolTls::default() };
+    let mut addresses = settings.backends.iter().filter_map(|backend| backend.value.0.address.as_ref());
+    if settings.discover.is_empty() && !addresses.any(|address| address.value.is_tls()) {
+        let message = "`tls` has no effect: no backend's address begins with https://";
+        report.warning(table.place.clone(), message);
+    }
+    pool_tls(table, report)
 }
 
 /// Whether the algorithm uses the class of a request.

@@ -12,6 +12,8 @@ use std::time::Duration;
 use sandarac_balance::{Address, Algorithm, Backend, Pool, RetryBudget, Settings};
 use sandarac_policy::Classifier;
 
+use crate::tls::PoolTls;
+
 pub(crate) use make::pool_config;
 pub(crate) use settings::{BackendSettings, CheckSettings, PoolName, PoolSettings};
 pub(crate) use source::{EtcdSettings, ServiceName, Sources, ZooKeeperSettings, etcd, zookeeper};
@@ -64,6 +66,8 @@ pub struct PoolConfig {
     pub abort_on_close: bool,
     /// Whether request trailers are forwarded.
     pub forward_trailers: bool,
+    /// TLS to backends that speak it.
+    pub tls: PoolTls,
 }
 
 /// A backend of a pool.

@@ -15,6 +15,7 @@ use crate::pool::status::StatusRange;
 use crate::pool::sticky::StickySettings;
 use crate::report::{At, Complaint, Node, Report};
 use crate::setting::Kind;
+use crate::tls::PoolTlsSettings;
 use crate::value::{Key, Text, choice};
 
 settings! {
@@ -104,6 +105,9 @@ settings! {
         check: Option<CheckSettings> = None, unset "no checks" "{ path = \"/\" }";
         /// When a backend is ejected because of failing requests. The last backend is never ejected.
         ejection: At<EjectionSettings> = At::nowhere(EjectionSettings::default());
+        /// TLS to backends whose addresses begin with `https://`.
+        tls: Option<At<PoolTlsSettings>> = None, unset "certificates are verified by the CAs of the system"
+            "{ ca = \"/etc/ssl/internal-ca.pem\" }";
         /// Sources of more backends. A source that cannot be reached leaves the pool unchanged.
         discover: Sources = Sources::default(), unset "no other backends" "{ directory = \"/run/app\" }";
     }

@@ -35,7 +35,7 @@ fn several_errors_are_told_in_one_run_in_the_order_of_the_file() {
         [[listen]]
         address = 80
         [pool.app]
-        backends = [\"https://a\", \"b\"]
+        backends = [\"ftp://a\", \"b\"]
         [[route]]
         pool = \"ap\"
         cache = \"looup\"
@@ -49,7 +49,7 @@ fn several_errors_are_told_in_one_run_in_the_order_of_the_file() {
         .map(|(line, _)| line)
         .collect();
     assert_eq!(lines, [1, 4, 6, 6, 8, 9], "{messages:?}");
-    assert!(messages[2].contains("TLS to backends"), "{messages:?}");
+    assert!(messages[2].contains("ftp://"), "{messages:?}");
 }
 
 #[test]

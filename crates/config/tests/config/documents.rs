@@ -44,6 +44,13 @@ fn needed(path: &str, name: &str) -> impl Iterator<Item = (&'static str, &'stati
         ("pool.app.backends.", _) => &[("address", "\"http://a\"")],
         ("pool.app.class.", "of") => &[("regex", "'(?<class>.)'")],
         ("pool.app.resume.", "skills_file") => &[("skills", "\"inferred\"")],
+        ("listen.tls.", "certificates" | "directory" | "acme") => &[],
+        ("listen.tls.acme.", _) => &[("names", "\"a.example\"")],
+        ("listen.tls.acme.external_account.", _) => &[("key_id", "\"a\""), ("key_file", "\"/a\"")],
+        ("listen.tls.", _) => &[("directory", "\"/a\"")],
+        ("listen.tls.certificates.", _) => &[("chain", "\"/a\"")],
+        ("listen.tls.client_certificates.", _) => &[("ca", "\"/a\"")],
+        ("pool.app.tls.client_certificate.", _) => &[("chain", "\"/a\"")],
         ("cache.shared.", "discover") => &[("secret_file", "\"/a\"")],
         ("cache.shared.", _) => &[
             ("servers", "\"127.0.0.1\""),
@@ -82,12 +89,20 @@ fn every_default_and_every_example_is_valid_where_it_stands() {
             line.push_str("\ncache.shared.secret_file = \"/a\"");
         } else if path == "cache.shared.ejection." {
             line.push_str("\ncache.shared.servers = \"127.0.0.1\"");
+        } else if path == "listen.tls.acme.external_account." {
+            line.push_str("\nlisten.tls.acme.names = \"a.example\"");
+        } else if path == "listen.tls.client_certificates." {
+            line.push_str("\nlisten.tls.directory = \"/a\"");
         }
         // What else the table needs.
         let (first, more) = match path {
             "listen." if setting.name == "mode" => (format!("[[listen]]\naddress = \"unix:/a\"\n{line}"), ""),
             "listen." if setting.name == "address" => (format!("[[listen]]\n{line}"), ""),
-            "listen." => (format!("[[listen]]\naddress = \":1\"\n{line}"), ""),
+            path if path.starts_with("listen.tls.certificates.") => {
+                let table = line.replace("listen.tls.certificates.", "");
+                (format!("[[listen]]\naddress = \":1\"\n[[listen.tls.certificates]]\n{table}"), "")
+            }
+            path if path.starts_with("listen.") => (format!("[[listen]]\naddress = \":1\"\n{line}"), ""),
             "route." if matches!(setting.name, "answer" | "redirect" | "pool") => {
                 (format!("[[route]]\n{line}"), "")
             }

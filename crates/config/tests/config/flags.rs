@@ -37,6 +37,9 @@ fn flags_count_more_than_the_file() {
     let file = format!("{BASE}[[route]]\npool = \"app\"\n[cache]\nmemory = \"2MiB\"\ngrace = \"1s\"\n");
     let flags = Flags {
         listen: vec!["127.0.0.1:0".to_owned(), "[::1]:0".to_owned()],
+        listen_in_clear: vec![false, true],
+        certificates: vec![("/a.crt".to_owned(), "/a.key".to_owned())],
+        acme: vec!["a.example".to_owned()],
         listen_unless_configured: Some(":1".to_owned()),
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
         sockets: Some("/run/app".to_owned()),
@@ -53,6 +56,7 @@ fn flags_count_more_than_the_file() {
     };
     let (config, _) = Config::from_toml_and_flags("sandarac.toml", &file, &flags).unwrap();
     assert_eq!(config.listeners.len(), 2);
+    assert_eq!(config.listeners.iter().map(|one| one.tls.is_some()).collect::<Vec<_>>(), [true, false]);
     assert_eq!(config.pools[0].name, "app");
     assert_eq!(config.pools[0].backends.len(), 2);
     assert_eq!(config.pools[0].discover, [Source::Directory("/run/app".into())]);

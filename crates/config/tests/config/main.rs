@@ -11,6 +11,7 @@ mod robustness;
 mod routes;
 mod shared;
 mod shared_secrets;
+mod tls;
 
 use sandarac_config::{Config, Diagnostics};
 

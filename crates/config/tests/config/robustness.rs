@@ -72,6 +72,9 @@ proptest! {
         let flags = Flags {
             listen_unless_configured: listen.clone(),
             listen: listen.into_iter().collect(),
+            listen_in_clear: Vec::new(),
+            acme: memory.iter().cloned().collect(),
+            certificates: memory.iter().map(|path| (path.clone(), path.clone())).collect(),
             backends: backend.into_iter().collect(),
             sockets: memory.clone(),
             balance: memory.clone(),

@@ -1,6 +1,6 @@
 //! The encoder of HTTP/1.1: turns responses into heads, chunks and last chunks.
 
-use crate::response::{Base, Length, Response};
+use crate::response::{Base, Length, Response, STRICT_TRANSPORT_SECURITY};
 use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::{Fields, Name, Version, decimal};
 use sandarac_wire::h1::BodyFraming;
@@ -17,6 +17,9 @@ pub(crate) enum Coding {
     UntilClose,
 }
 
+/// Bytes that are usually enough for the fields that are added to a stored head.
+const ADDED: usize = 192;
+
 /// What a head announces about the connection and the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
@@ -28,7 +31,7 @@ pub(crate) struct Encoded {
 /// Appends the head of a response to a client of `version` to `out`. `keep_alive` is whether another request
 /// may follow, as far as the response does not rule it out.
 pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, keep_alive: bool) -> Encoded {
-    let Response { status, reason, base, added, own, age, cache_status, length } = response;
+    let Response { status, reason, base, added, own, age, cache_status, hsts, length } = response;
     let coding = match length {
         Length::Told | Length::Known(_) => Coding::Plain,
         Length::Unknown if version == Version::Http10 => Coding::UntilClose,
@@ -42,7 +45,11 @@ pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, 
     };
     let mut is_framed = false;
     match base {
-        Base::Stored(head) => out.extend_from_slice(head.encoded()),
+        Base::Stored(head) => {
+            // With what is added to it, in one step.
+            out.reserve(head.encoded().len() + ADDED);
+            out.extend_from_slice(head.encoded());
+        }
         Base::Selected(fields, keep) => {
             Head::response(out, status, reason).selected(fields, keep);
         }
@@ -69,6 +76,12 @@ pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, 
     if let Some(age) = age {
         out.extend_from_slice(b"Age: ");
         decimal::append(out, age);
+        out.extend_from_slice(encode::CRLF);
+    }
+    if let Some(value) = hsts {
+        out.extend_from_slice(STRICT_TRANSPORT_SECURITY);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value);
         out.extend_from_slice(encode::CRLF);
     }
     if let Some((status, name)) = cache_status {

@@ -200,6 +200,9 @@ enum BeginTls {
     Failed,
 }
 
+/// The protocol by which a CA verifies who holds a name.
+const ACME_TLS: &[u8] = b"acme-tls/1";
+
 /// The type of a record with a part of a handshake (RFC 8446 §5.1). No HTTP method begins with this byte.
 const HANDSHAKE_RECORD: u8 = 22;
 
@@ -231,6 +234,8 @@ async fn begin_tls<S: Service>(
     }
     let Some((stream, received)) = connection.conn.take_stream() else { return BeginTls::Failed };
     match tls::accept(stream, received, &tls.config, sessions, &mut connection.timer).await {
+        // The certificate in the handshake was the answer; HTTP is not spoken (RFC 8737 §3).
+        Ok((stream, _)) if stream.state().alpn_protocol() == Some(ACME_TLS) => BeginTls::Failed,
         Ok((stream, peer)) => {
             connection.conn.set_transport(Transport::TlsClient(Box::new(stream)));
             connection.peer.tls = Some(Rc::new(peer));

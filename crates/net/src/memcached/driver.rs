@@ -19,6 +19,13 @@ use std::task::{Context, Poll, Waker, ready};
 /// Encoded bytes after which a write begins. Values are shared, not copied.
 const WRITE_SIZE: usize = 64 * 1024;
 
+/// A value of this many bytes is read into its place, because copying it takes longer than the reads that
+/// this adds.
+const LARGE: usize = 16 << 10;
+
+/// Bytes that are read before a large value: its line, and little of the value, which is copied.
+const BEGINNING: usize = 1024;
+
 /// The state of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionState {
@@ -175,7 +182,7 @@ async fn serve(shared: &Shared, timer: &mut Timer) -> Unavailable {
     shared.pipeline.borrow_mut().connected();
     shared.state.replace(ConnectionState::Ready(abilities.clone()));
     let sent = conn.sent();
-    let mut link = Link { conn, abilities, value: None, sent };
+    let mut link = Link { conn, abilities, value: None, expects_large: false, sent };
     poll_fn(|cx| {
         if shared.poll_unwanted(cx).is_ready() {
             return Poll::Ready(Unavailable::Ended);
@@ -193,6 +200,8 @@ struct Link {
     abilities: Rc<Abilities>,
     /// The value that is arriving.
     value: Option<(Value, PartialAnswer)>,
+    /// Whether the last value was large. Then the next one is expected to be.
+    expects_large: bool,
     /// Bytes sent that are counted.
     sent: u64,
 }
@@ -217,19 +226,17 @@ impl Link {
             if let Err(why) = self.take_answers(pipeline) {
                 return Poll::Ready(why);
             }
-            let room = self.value.as_mut().map_or(&mut [][..], |(value, _)| value.room());
-            let received = if room.is_empty() {
-                ready!(self.conn.poll_fill(cx))
-            } else {
+            let rest = self.value.as_mut().and_then(|(value, _)| value.rest());
+            let received = match rest {
                 // All that was read before is taken.
-                ready!(self.conn.poll_read_into(cx, room))
+                Some((bytes, missing)) => ready!(self.conn.poll_append_to(cx, bytes, missing)),
+                // A single answer is there sooner by one read.
+                None if self.expects_large && pipeline.operations() > 1 => {
+                    ready!(self.conn.poll_fill_some(cx, BEGINNING))
+                }
+                None => ready!(self.conn.poll_fill(cx)),
             };
             let Ok(received @ 1..) = received else { return Poll::Ready(Unavailable::Closed) };
-            if self.conn.data().is_empty()
-                && let Some((value, _)) = &mut self.value
-            {
-                value.filled(received);
-            }
             pipeline.received(received, Moment::now());
         }
     }
@@ -256,7 +263,10 @@ impl Link {
             let len = parsed.len;
             match pipeline.line_arrived(parsed.line, now)? {
                 Step::Answered => {}
-                Step::Follows(value, answer) => self.value = Some((value, answer)),
+                Step::Follows(mut value, answer) => {
+                    self.expects_large = value.rest().is_some_and(|(_, missing)| missing >= LARGE);
+                    self.value = Some((value, answer));
+                }
             }
             self.conn.consume(len);
         }

@@ -234,6 +234,25 @@ impl<S: Side> TlsStream<S> {
         }
     }
 
+    pub(crate) fn poll_append_to(
+        &mut self,
+        cx: &mut Context<'_>,
+        memory: &mut Vec<u8>,
+        most: usize,
+    ) -> Poll<io::Result<usize>> {
+        let mut data = Lent::<Buffer>::take();
+        let read = data.fill(|room| {
+            let most = room.len().min(most);
+            match self.poll_read(cx, &mut room[..most]) {
+                Poll::Ready(Ok(n)) => (n, Poll::Ready(Ok(n))),
+                other => (0, other),
+            }
+        });
+        memory.extend_from_slice(data.data());
+        // New memory has room.
+        read.unwrap_or(Poll::Ready(Ok(0)))
+    }
+
     pub(crate) fn poll_write_vectored(
         &mut self,
         cx: &mut Context<'_>,

@@ -136,6 +136,8 @@ async fn steps(
 ) -> Result<Sent, Fault> {
     let (received, verdict) = judge(exchange, down, judged)?;
     exchange.edits = Some(&received.route.response);
+    let hsts = exchange.site.hsts(down.client.peer(), received.requester.scheme, received.route);
+    down.hsts = hsts.map(Box::from);
     if let Verdict::Lookup(pool) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
         down.closed_is_gone = exchange.site.pool_by_id(pool).abort_on_close;
     }

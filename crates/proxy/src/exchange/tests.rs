@@ -1,7 +1,7 @@
 //! Tests of exchanges whose client is in memory.
 
 use super::memory_client::{MemoryClient, ReceivedResponse};
-use crate::{Core, Record, Recorder, Shared, Site};
+use crate::{Core, Record, Recorder, Shared, Site, SiteTls};
 use sandarac_cache::{Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::{FieldsBuf, Method, RequestHead, RequestHeadBuf, Version};
@@ -63,7 +63,13 @@ fn core(backend: SocketAddr) -> Rc<Core> {
     );
     let (config, _) = Config::from_toml("test.toml", &text).unwrap();
     let store = Arc::new(Store::new(Settings::new(16 << 20)));
-    let shared = Shared::new(Site::new(config, None, &[], None, 1), store, 1, 10, Box::new(|_| {}));
+    let shared = Shared::new(
+        Site::new(config, None, SiteTls::default(), &[], None, 1),
+        store,
+        1,
+        10,
+        Box::new(|_| {}),
+    );
     Core::new(shared, 0, Box::new(NoLog))
 }
 

@@ -20,6 +20,7 @@ pub use orders::PoolRefusal;
 
 use crate::Latency;
 use crate::origin_timeouts::OriginTimeouts;
+use crate::origin_tls::OriginTls;
 use arc_swap::ArcSwap;
 use membership::Membership;
 use parking_lot::Mutex;
@@ -58,6 +59,8 @@ pub struct SitePool {
     /// Time from the choice of a backend to the head of its response.
     pub(crate) latency: Arc<Latency>,
     pub(crate) sticky: Option<Sticky>,
+    /// TLS to backends whose addresses ask for it.
+    pub(crate) tls: Option<OriginTls>,
 }
 
 impl SitePool {
@@ -111,10 +114,16 @@ impl SitePool {
             abort_on_close: config.abort_on_close,
             forward_trailers: config.forward_trailers,
             sticky: config.sticky.clone(),
+            tls: None,
             latency: before.map_or_else(Arc::default, |before| before.latency.clone()),
             budget: Arc::new(config.retry_budget.build()),
             config: Mutex::new(config),
         }
+    }
+
+    /// The pool, with TLS to its backends.
+    pub(crate) fn with_tls(self, tls: Option<OriginTls>) -> SitePool {
+        SitePool { tls, ..self }
     }
 
     /// The state by which requests are balanced now.

@@ -249,6 +249,7 @@ impl Delivery<'_> {
             own: self.own,
             age: Some(age).filter(|_| !told && (age > 0 || self.handling.is_reuse())),
             cache_status: cache_status.then(|| (self.handling.cache_status(), self.site.name())),
+            hsts: None,
             length,
         }
     }

@@ -120,6 +120,7 @@ fn may_tell_resume(path: &[u8]) -> bool {
 /// The step that a request takes.
 pub(crate) fn verdict(
     site: &Site,
+    peer: &Peer,
     received: &Received<'_>,
     request: &RequestHead<'_>,
 ) -> Result<Verdict, Fault> {
@@ -135,6 +136,11 @@ pub(crate) fn verdict(
     }
     if hop::max_forwards(request.method, request.fields) == MaxForwards::Answer {
         return Ok(Verdict::Synth(Box::new(last_stop(request))));
+    }
+    if received.requester.scheme == Scheme::Http
+        && site.listener(peer.listener).is_some_and(|listener| listener.redirects_to_https)
+    {
+        return redirect_to_https(received);
     }
     match &received.route.action {
         Action::Answer(answer) => Ok(Verdict::Synth(Box::new(Synthetic {
@@ -165,11 +171,23 @@ pub(crate) fn verdict(
                 None => Ok(Verdict::Pass(pool, PassReason::Rule)),
                 Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
                     Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
+                    None if peer.tls.as_ref().is_some_and(|tls| !tls.certificates.is_empty()) => {
+                        Verdict::Pass(pool, PassReason::ClientCertificate)
+                    }
                     None => Verdict::Lookup(pool),
                 }),
             }
         }
     }
+}
+
+/// A redirect to the same URL with https, on the usual port.
+fn redirect_to_https(received: &Received<'_>) -> Result<Verdict, Fault> {
+    let Some(authority) = received.target.authority else { return Err(Fault::NoHost) };
+    let to = [&b"https://"[..], authority.host, received.target.path_and_query].concat();
+    let mut fields = FieldsBuf::new();
+    fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
+    Ok(Verdict::Synth(Box::new(Synthetic { status: 308, fields, body: Bytes::new() })))
 }
 
 /// Whether the request asks for a protocol that the route allows. HTTP/1.0 knows no upgrades (RFC 9110 §7.8).

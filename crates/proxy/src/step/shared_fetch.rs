@@ -201,9 +201,8 @@ impl TierQuestion<'_> {
         let TierQuestion { core, site, head, request, received } = *self;
         let (store, limit) = (&core.shared.store, rule.max_object.0);
         let max_body = limit.min(store.settings().limit as u64);
-        let new = |found: &FoundObject, flight: Flight| {
-            let new = found.new_object(request, received, target, limit, transaction);
-            flight.store_complete(new, &[found.body()], None)
+        let store_found = |found: FoundObject, flight: Flight| {
+            found.store(flight, request, received, target, limit, transaction)
         };
         let accepts = |found: &FoundObject| match found.reuse(directives) {
             Reuse::Fresh | Reuse::MaxStale => true,
@@ -216,7 +215,7 @@ impl TierQuestion<'_> {
             Asked::Found(found) => {
                 let is_stale = found.reuse(directives) == Reuse::StaleWhileRevalidate;
                 let key = flight.key();
-                let object = new(&found, flight);
+                let object = store_found(*found, flight);
                 let asked = query::query(head, rule, directives);
                 if is_stale && let Lookup::Stale(_, Some(flight)) = store.lookup(key, &asked, wall()) {
                     revalidate(core, site, head, received, pool, flight);
@@ -229,7 +228,7 @@ impl TierQuestion<'_> {
                     .filter(|found| flight.candidate().is_none() && found.reuse(directives) != Reuse::Gone);
                 let flight = match stale {
                     Some(stale) => {
-                        let object = new(&stale, store.open(flight.key()));
+                        let object = store_found(*stale, store.open(flight.key()));
                         flight.adopt(object)
                     }
                     None => flight,

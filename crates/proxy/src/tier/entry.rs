@@ -10,7 +10,7 @@ use sandarac_message::vary::VarySpec;
 use sandarac_message::{Name, StoredHead, Timestamp};
 use sandarac_net::wall;
 use sandarac_policy::KeyRule;
-use sandarac_tier::{Found, Subject};
+use sandarac_tier::Subject;
 use sandarac_wire::entry::{
     Attributes, Coding, Compression, Content, EntryKey, Item, MAX_TTL, MarkReason, Position, Sealer, Token,
     inflate,
@@ -27,31 +27,35 @@ pub(crate) struct TierObject {
     pub(crate) vary: VarySpec,
     pub(crate) tags: Vec<Tag>,
     pub(crate) body: Bytes,
+    /// The bytes of memory that the body is a part of.
+    pub(crate) memory: usize,
 }
 
 impl TierObject {
-    /// The response of an entry with this body at rest; `None` if it is larger than `max_body`, or damaged.
+    /// The response with these attributes and this body at rest, which is a part of so many bytes of memory.
+    /// `None` if it is larger than `max_body`, or damaged.
     pub(super) fn of(
-        found: &Found,
-        attributes: &Attributes,
-        body: Bytes,
+        attributes: Attributes,
+        (lain, softened): (Duration, bool),
+        (body, memory): (Bytes, usize),
         vary: VarySpec,
         max_body: u64,
     ) -> Option<TierObject> {
         let plain_len = attributes.coding.plain_len(body.len() as u64).ok()?;
-        let body = match attributes.coding {
+        let (body, memory) = match attributes.coding {
             _ if plain_len > max_body => return None,
-            Coding::Plain => body,
-            Coding::Zstd { plain_len } => inflate(&body, plain_len).ok()?,
+            Coding::Plain => (body, memory),
+            Coding::Zstd { plain_len } => (inflate(&body, plain_len).ok()?, plain_len as usize),
         };
         let now = wall();
-        let lifetimes = attributes.lifetimes.at(now, found.lain);
+        let lifetimes = attributes.lifetimes.at(now, lain);
         Some(TierObject {
-            head: attributes.head.clone(),
-            lifetimes: if found.softened { lifetimes.soft_purged(now) } else { lifetimes },
+            head: attributes.head,
+            lifetimes: if softened { lifetimes.soft_purged(now) } else { lifetimes },
             vary,
-            tags: attributes.tags.iter().copied().map(Tag::from_bits).collect(),
+            tags: attributes.tags.into_iter().map(Tag::from_bits).collect(),
             body,
+            memory,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sandarac_cache::{Begun, NewObject};
+use sandarac_cache::{Begun, Flight, NewObject, Object};
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, RequestHead};
@@ -34,36 +34,33 @@ pub(crate) struct FoundObject {
 }
 
 impl FoundObject {
-    /// The response as RAM stores it, for a request that it answers.
-    pub(crate) fn new_object<'a>(
-        &'a self,
-        request: &'a RequestHead<'a>,
-        received: &'a Received<'a>,
-        path: &'a [u8],
+    /// Stores the response in RAM, for a request that it answers.
+    pub(crate) fn store(
+        self,
+        flight: Flight,
+        request: &RequestHead<'_>,
+        received: &Received<'_>,
+        path: &[u8],
         limit: u64,
         transaction: u64,
-    ) -> NewObject<'a> {
-        let TierObject { head, lifetimes, vary, tags, body } = &self.object;
-        NewObject {
-            head: head.clone(),
-            lifetimes: *lifetimes,
-            vary,
+    ) -> Arc<Object> {
+        let TierObject { head, lifetimes, vary, tags, body, memory } = self.object;
+        let new = NewObject {
+            head,
+            lifetimes,
+            vary: &vary,
             request: request.fields,
             host: &received.host,
             path,
-            tags,
+            tags: &tags,
             range: None,
             len: Some(body.len() as u64),
             limit: Some(limit),
             resumable: false,
-            copy: Some(self.copy.clone()),
+            copy: Some(self.copy),
             transaction,
-        }
-    }
-
-    /// The body.
-    pub(crate) fn body(&self) -> &[u8] {
-        &self.object.body
+        };
+        flight.store_shared(new, body, memory)
     }
 
     /// How the response may be used now.
@@ -101,7 +98,7 @@ pub(crate) async fn ask(
                     let target = place.variant(Some(index.token), &index.names.key(request));
                     asking = Asking::new(core, place, target, Some(index));
                 }
-                _ => match usable(core, &asking, &found, request, max_body).await {
+                _ => match usable(core, &asking, *found, request, max_body).await {
                     Some(object) if accepts(&object) => {
                         asking.place.server.count(TierCount::Hits);
                         let begun = asking.begun;
@@ -134,28 +131,33 @@ pub(crate) async fn ask(
 async fn usable(
     core: &Core,
     asking: &Asking,
-    found: &Found,
+    found: Found,
     request: Fields<'_>,
     max_body: u64,
 ) -> Option<FoundObject> {
-    let (Content::Representation(attributes) | Content::Manifest { attributes, .. }) = &found.item.content
-    else {
+    let Found { item, body, memory, lain, softened, read } = found;
+    let (Content::Representation(attributes) | Content::Manifest { attributes, .. }) = &item.content else {
         return None;
     };
     let vary = asking.index.as_ref().map_or(VarySpec::None, |index| index.names.clone());
     if attributes.vary != vary.key(request) {
         return None;
     }
-    let body = match &found.item.content {
+    let body = match &item.content {
         Content::Manifest { .. } => {
             let (place, key) = (&asking.place, &asking.target.key);
-            chunks::get(&core.tier_links, place, &found.item, key, max_body).await?
+            let body = chunks::get(&core.tier_links, place, &item, key, max_body).await?;
+            let memory = body.len();
+            (body, memory)
         }
-        _ => found.body.clone(),
+        _ => (body, memory),
     };
-    let object = TierObject::of(found, attributes, body, vary, max_body)?;
-    let token = found.item.token;
-    let copy = asking.place.server.ask(|server, _| LocalCopy::found(token, found.read, server));
+    let token = item.token;
+    let (Content::Representation(attributes) | Content::Manifest { attributes, .. }) = item.content else {
+        return None;
+    };
+    let object = TierObject::of(attributes, (lain, softened), body, vary, max_body)?;
+    let copy = asking.place.server.ask(|server, _| LocalCopy::found(token, read, server));
     Some(FoundObject {
         object,
         copy: Arc::new(SharedCopy::found(copy, asking.index.as_ref().map(|index| index.token))),

@@ -47,7 +47,7 @@ use clock::random;
 
 /// The shared tier of a configuration.
 pub(crate) struct SharedTier {
-    keys: EntryKeys,
+    keys: Arc<EntryKeys>,
     credentials: Credentials,
     /// The random number of this node, for its claims.
     node: u64,
@@ -85,7 +85,7 @@ impl SharedTier {
         };
         let pauses = Backoff { first: config.ejection.first, longest: config.ejection.longest };
         let tier = SharedTier {
-            keys: EntryKeys::new(config.namespace.as_bytes(), &credentials.sealer),
+            keys: Arc::new(EntryKeys::new(config.namespace.as_bytes(), &credentials.sealer)),
             credentials,
             node: before.map_or_else(random, |before| before.node),
             timeout: config.timeout,

@@ -38,13 +38,16 @@ impl Place {
         let servers = tier.servers();
         let entry = tier.keys.entry(&local);
         let server = servers.placement.as_ref()?.server_of(&entry)?;
+        // In one allocation: both are cloned for each lookup.
+        let mut path = Bytes::from([host, path].concat());
+        let host = path.split_to(host.len());
         Some(Place {
             tier: tier.clone(),
             server: servers.list[server].clone(),
             local,
             entry,
-            host: Bytes::copy_from_slice(host),
-            path: Bytes::copy_from_slice(path),
+            host,
+            path,
             may_write: shared == SharedUse::ReadWrite,
         })
     }
@@ -88,7 +91,6 @@ impl Place {
     }
 
     fn target(&self, key: EntryKey) -> Target {
-        let claim = self.tier.keys.claim(&key);
-        Target { key, claim, host: self.host.clone(), path: self.path.clone() }
+        Target { key, keys: self.tier.keys.clone(), host: self.host.clone(), path: self.path.clone() }
     }
 }

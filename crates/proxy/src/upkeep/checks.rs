@@ -2,6 +2,7 @@
 
 use super::client::{Question, UpkeepClient};
 use crate::Fault;
+use crate::origin_tls::OriginTls;
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::{BackendId, Checked, Pool};
@@ -37,7 +38,8 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
                         let (site, client, address) = (site.clone(), client.clone(), backend.address().clone());
                         running.spawn_local(async move {
                             let Some(check) = &site.config.pools[place].check else { return (id, None) };
-                            (id, ask(check, &client, &address).await)
+                            let tls = site.pools[place].tls.as_ref();
+                            (id, ask(check, &client, &address, tls).await)
                         });
                     }
                 }
@@ -70,9 +72,11 @@ async fn ask(
     check: &CheckConfig,
     client: &UpkeepClient,
     address: &sandarac_balance::Address,
+    tls: Option<&OriginTls>,
 ) -> Option<Result<(), String>> {
     let question = Question {
         address,
+        tls,
         host: check.host.as_deref(),
         target: &check.path,
         fields: &[],

@@ -3,6 +3,7 @@
 use crate::Fault;
 use crate::client::{self, HeadError};
 use crate::origin::Origins;
+use crate::origin_tls::OriginTls;
 use sandarac_balance::Address;
 use sandarac_message::Method;
 use sandarac_net::{Conn, Framer, within};
@@ -25,6 +26,8 @@ pub(super) struct UpkeepClient {
 pub(super) struct Question<'a> {
     /// The backend.
     pub(super) address: &'a Address,
+    /// TLS to it, if its address asks for that.
+    pub(super) tls: Option<&'a OriginTls>,
     /// The value of Host; by default the backend's own.
     pub(super) host: Option<&'a str>,
     pub(super) target: &'a str,
@@ -55,7 +58,7 @@ impl UpkeepClient {
     }
 
     async fn ask(&self, question: &Question<'_>) -> Result<WholeResponse, Fault> {
-        let (mut conn, _) = self.origins.connect(question.address, question.patience).await?;
+        let (mut conn, _) = self.origins.connect(question.address, question.tls, question.patience).await?;
         let mut request = Vec::with_capacity(256);
         let mut head = encode::Head::request(&mut request, b"GET", question.target.as_bytes());
         head.field(b"Host", question.host.unwrap_or(question.address.authority()).as_bytes());

@@ -135,6 +135,7 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: 
     let fields = etag.as_deref().map(|etag| (&b"If-None-Match"[..], etag));
     let question = Question {
         address,
+        tls: pool.tls.as_ref(),
         host: None,
         target: &resume::target(live.settings().resume.classifier),
         fields: fields.as_slice(),
@@ -156,7 +157,13 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: 
             (FetchOutcome::Unavailable, (Unbelieved::NoResume, format!("it answered {}", answer.status)))
         }
         // Absent backends are logged elsewhere.
-        Err(Fault::ConnectFailed(_) | Fault::NoDescriptors | Fault::ConnectLate | Fault::Unresolved) => {
+        Err(
+            Fault::ConnectFailed(_)
+            | Fault::TlsFailed(_)
+            | Fault::NoDescriptors
+            | Fault::ConnectLate
+            | Fault::Unresolved,
+        ) => {
             return FetchOutcome::Unavailable;
         }
         Err(fault) => (FetchOutcome::Unusable, (Unbelieved::NoResume, fault.text())),

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use super::listener::is_trusted;
 use super::{
     AddBackend, AskPools, AskShared, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged,
-    Refusal, Reloaded, RemoveBackend, SharedContent, Standing, Stats, Status,
+    Refusal, Reloaded, RemoveBackend, SharedContent, Standing, Stats, Status, TlsStatus,
 };
 
 /// How long the process may take to accept a request, to begin a response, and between two pieces of one.
@@ -163,6 +163,12 @@ impl AdminClient {
     /// Whether the process accepts new connections. It may be of another version, whose status has other fields.
     pub fn standing(&self) -> Result<Standing, Error> {
         self.ask("GET", "/status", None)
+    }
+
+    /// TLS of the listeners; with `name`, the certificates that a client gets for it.
+    pub fn tls(&self, name: Option<&str>) -> Result<TlsStatus, Error> {
+        let query = name.map(|name| format!("?name={}", percent(name))).unwrap_or_default();
+        self.ask("GET", &format!("/tls{query}"), None)
     }
 
     /// The statistics so far.

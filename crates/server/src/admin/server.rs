@@ -23,7 +23,7 @@ use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::listener::Caller;
-use super::{AskPools, AskShared, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
+use super::{AskPools, AskShared, AskTls, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::http_service::HttpService;
 use crate::logs::{Filter, Subscription, Viewer};
 
@@ -135,6 +135,7 @@ fn no_token() -> io::Error {
 fn router(shared: Arc<Shared>, max_body: usize) -> Router {
     Router::new()
         .route("/status", get(status))
+        .route("/tls", get(tls))
         .route("/stats", get(stats))
         .route("/metrics", get(prometheus))
         .route("/log", get(log))
@@ -234,6 +235,22 @@ async fn call<T: Send + 'static>(
 
 async fn status(State(shared): Process) -> Result<Response, Failure> {
     Ok(as_json(&call(shared, |control| Ok(control.status())).await?))
+}
+
+async fn tls(
+    State(shared): Process,
+    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let wrong = |what: String| Refusal::invalid(what).at("query").instead("`name=HOST`, or nothing");
+    let Query(query) = query.map_err(|rejection| wrong(rejection.body_text()))?;
+    let mut ask = AskTls::default();
+    for (key, value) in query {
+        match key.as_str() {
+            "name" => ask.name = Some(value),
+            other => return Err(wrong(format!("unknown parameter `{other}`")).into()),
+        }
+    }
+    Ok(as_json(&call(shared, move |control| Ok(control.tls(&ask))).await?))
 }
 
 async fn stats(State(shared): Process) -> Result<Response, Failure> {

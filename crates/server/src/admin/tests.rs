@@ -24,6 +24,11 @@ impl Control for Process {
         }
     }
 
+    fn tls(&self, ask: &AskTls) -> TlsStatus {
+        self.told.lock().unwrap().push(format!("{ask:?}"));
+        TlsStatus::default()
+    }
+
     fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {
         self.told.lock().unwrap().push(format!("{purge:?}"));
         Ok(Purged { objects: (purge.urls.len() + purge.tags.len()) as u64, unreached: Vec::new() })

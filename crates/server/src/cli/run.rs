@@ -19,6 +19,17 @@ pub struct RunArgs {
     /// Where to listen: `:8080`, `127.0.0.1:8080`, `[::1]:80` or `unix:/path`. Port 0 takes a free one. Can be repeated
     #[arg(short = 'a', long, value_name = "ADDRESS", value_parser = Listen::of)]
     pub listen: Vec<Listen>,
+    /// A certificate in PEM, followed by those of its issuers, for every --listen except port 80 and `ADDRESS,http`.
+    /// Can be repeated
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub certificate: Vec<PathBuf>,
+    /// The private key of the --certificate before it. Without, the file of the certificate holds it
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    pub key: Vec<PathBuf>,
+    /// A name for which a certificate is obtained by ACME, for every --listen except port 80, which
+    /// redirects to https, and `ADDRESS,http`. Can be repeated. Using it accepts the terms of service of the CA, Let's Encrypt
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub acme: Vec<String>,
     /// A backend application: `http://host:8000` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
@@ -77,6 +88,9 @@ impl RunArgs {
             token,
             presented: None,
             listen: self.listen.iter().map(|listen| listen.address.clone()).collect(),
+            listen_in_clear: self.listen.iter().map(|listen| listen.http).collect(),
+            certificates: self.certificates()?,
+            acme: self.acme.clone(),
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             sockets: absolute("--sockets", self.sockets.as_deref())?,
@@ -89,6 +103,23 @@ impl RunArgs {
             threads: self.threads,
             profile: self.cache_profile.clone(),
         })
+    }
+
+    /// The certificates, each with its key.
+    fn certificates(&self) -> Result<Vec<(String, String)>, Failure> {
+        if !self.key.is_empty() && self.key.len() != self.certificate.len() {
+            let (certificates, keys) = (self.certificate.len(), self.key.len());
+            let text =
+                format!("{certificates} --certificate and {keys} --key: give each certificate its key");
+            return Err(Failure::Usage(text));
+        }
+        let mut pairs = Vec::new();
+        for (at, chain) in self.certificate.iter().enumerate() {
+            let key = self.key.get(at).unwrap_or(chain);
+            let pair = (absolute("--certificate", Some(chain))?, absolute("--key", Some(key))?);
+            pairs.extend(pair.0.zip(pair.1));
+        }
+        Ok(pairs)
     }
 
     /// Applies the flags that are not part of [`Flags`].
@@ -114,6 +145,8 @@ pub struct Listen {
     address: String,
     /// Whether connections begin with a PROXY header.
     proxy: bool,
+    /// Whether http is spoken, even if there are certificates.
+    http: bool,
     /// The mode of a Unix socket.
     mode: Option<u32>,
 }
@@ -121,12 +154,12 @@ pub struct Listen {
 impl Listen {
     fn of(text: &str) -> Result<Listen, String> {
         let mut rest = text;
-        let (mut proxy, mut mode) = (false, None);
+        let (mut proxy, mut http, mut mode) = (false, false, None);
         // A path may contain commas: only varnishd's options are removed from its end.
         while let Some((address, option)) = rest.rsplit_once(',') {
             match option.split_once('=') {
                 None if option.eq_ignore_ascii_case("proxy") => proxy = true,
-                None if option.eq_ignore_ascii_case("http") => {}
+                None if option.eq_ignore_ascii_case("http") => http = true,
                 Some(("mode", octal)) => {
                     let parsed = u32::from_str_radix(octal, 8).ok().filter(|mode| *mode <= 0o777);
                     mode =
@@ -149,7 +182,7 @@ impl Listen {
         if mode.is_some() && !address.starts_with(['/', '.']) && !address.starts_with("unix:") {
             return Err("only a Unix socket has a mode".to_owned());
         }
-        Ok(Listen { address, proxy, mode })
+        Ok(Listen { address, proxy, http, mode })
     }
 }
 

@@ -11,10 +11,10 @@ use sandarac_wire::entry::{Effect, Purge as Told};
 
 use super::state::ProcessState;
 use super::stats::stats;
-use super::{pools, shared_tier};
+use super::{pools, shared_tier, tls};
 use crate::admin::{
-    AddBackend, AskPools, AskShared, Banned, CacheStatus, Control, DrainBackend, Ordered, Pools, Purge,
-    Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State, Stats, Status,
+    AddBackend, AskPools, AskShared, AskTls, Banned, CacheStatus, Control, DrainBackend, Ordered, Pools,
+    Purge, Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State, Stats, Status, TlsStatus,
 };
 use crate::logs::{Filter, Subscription, Viewer};
 
@@ -50,6 +50,10 @@ impl Control for ProcessControl {
             shared: shared_tier::status(&state.shared),
             pools: pools::status(&state.shared),
         }
+    }
+
+    fn tls(&self, ask: &AskTls) -> TlsStatus {
+        tls::status(&self.0.shared, ask)
     }
 
     fn stats(&self) -> Stats {

@@ -19,6 +19,7 @@ use crate::admin::{Refusal, Reloaded};
 use crate::check;
 use crate::service_manager;
 use crate::stderr::print_line;
+use crate::tls;
 
 impl ProcessState {
     /// Reads the configuration again and applies it if it is valid; otherwise nothing changes. Exchanges in flight end
@@ -72,6 +73,9 @@ impl ProcessState {
             warnings.extend(found.iter().map(|warning| warning.to_string().trim_end().to_owned()));
             credentials
         });
+        let tls = tls::load(&config, &self.tls.loading())?;
+        warnings.extend(tls.warnings);
+        let opened = self.acme.open(&config).map_err(|fault| Refusal::failed(fault.to_string()))?;
         let before = self.shared.site();
         for setting in config.needs_restart(&before.config) {
             warnings.push(format!("`{setting}` takes effect only at the next start"));
@@ -90,10 +94,12 @@ impl ProcessState {
         }
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
         self.shared.set_connection_limit(connection_limit(&config, self.cores.count()));
-        let site = site(config, credentials, &binding.bound, Some(&before));
+        let site = site(config, credentials, tls.site, &binding.bound, Some(&before));
         // New pools find their backends before the site gets any requests.
         self.shared.set_site(site, DISCOVERY_PATIENCE);
         warnings.extend(self.listen_on(binding));
+        let applied = self.acme.apply(&self.shared.site().config, opened, self.tls.runtime());
+        warnings.extend(applied.err().map(|error| error.to_string()));
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Reloaded { config: name, warnings })
     }

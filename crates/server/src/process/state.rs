@@ -12,9 +12,11 @@ use sandarac_proxy::Shared;
 
 use super::cores::Cores;
 use super::socket_files::FileIdentity;
+use crate::acme::AcmeThreads;
 use crate::admin::Token;
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Feed};
+use crate::tls::TlsState;
 
 /// The state on which the admin interface and the signals act.
 pub(super) struct ProcessState {
@@ -26,6 +28,8 @@ pub(super) struct ProcessState {
     pub(super) socket_files: Mutex<HashMap<PathBuf, FileIdentity>>,
     /// Listening sockets that were passed to the process.
     pub(super) inherited: Inherited,
+    pub(super) tls: TlsState,
+    pub(super) acme: Arc<AcmeThreads>,
     pub(super) log: AccessLog,
     pub(super) feed: Feed,
     /// The arguments for a reload; `None` without a file.

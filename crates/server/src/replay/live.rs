@@ -194,6 +194,8 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
         // Applications respond differently to another scheme.
         scheme: config.listeners.first().map_or(Scheme::Http, |listener| listener.scheme),
         trusted_proxies: Vec::new(),
+        tls: None,
+        redirect_to_https: false,
     }];
     config.log.access = LogTarget::Off;
     config.cache.cache_status = true;
@@ -243,6 +245,7 @@ fn only(place: usize, routes: &Routes) -> Route {
         action: Action::Forward { pool: id, unsafe_pool: None, cache: first.and_then(cache) },
         request: first.map(|route| route.request.clone()).unwrap_or_default(),
         response: first.map(|route| route.response.clone()).unwrap_or_default(),
+        hsts: None,
         upgrade: Vec::new(),
         connect: false,
         paths: PathReading::default(),

@@ -202,7 +202,7 @@ impl Lookup {
     }
 
     fn claim_command(&mut self, condition: Condition, server: &Server) -> Command {
-        let key = self.target.claim;
+        let key = self.target.claim();
         let item = Item { token: Token(self.random.bits()), content: Content::Claim { node: self.node } };
         let value = item.encode(server.sealer(), &key, &[]).expect("a claim has no lists");
         let ttl = Some(server.settings().claim_ttl);
@@ -280,7 +280,14 @@ impl Lookup {
             return None;
         }
         self.state = State::Found;
-        Some(Found { item, body, lain, softened: verdict == Verdict::Soften, read })
+        Some(Found {
+            item,
+            body,
+            memory: stored.value.len(),
+            lain,
+            softened: verdict == Verdict::Soften,
+            read,
+        })
     }
 
     fn verdict(
@@ -377,7 +384,7 @@ impl Lookup {
     /// The command that ends the claim.
     fn release(&mut self) -> Option<Command> {
         let claim = self.claim.take()?;
-        Some(Command::Delete { key: self.target.claim, cas: claim.cas })
+        Some(Command::Delete { key: self.target.claim(), cas: claim.cas })
     }
 
     /// Takes the replies to the packet, in their order. The packet was sent at the time of its step.

@@ -1,10 +1,11 @@
 //! The steps of a lookup: what its driver does, and what it passes back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use sandarac_message::Timestamp;
-use sandarac_wire::entry::{EntryKey, Item, MarkReason, Position, Token};
+use sandarac_wire::entry::{EntryKey, EntryKeys, Item, MarkReason, Position, Token};
 
 use crate::command::Command;
 use crate::reason::{FetchReason, Refusal};
@@ -14,12 +15,19 @@ use crate::reason::{FetchReason, Refusal};
 pub struct Target {
     /// The server key of the entry or variant.
     pub key: EntryKey,
-    /// The server key of its claim.
-    pub claim: EntryKey,
+    /// The keys of the namespace.
+    pub keys: Arc<EntryKeys>,
     /// The host by which it is purged.
     pub host: Bytes,
     /// The path and query by which it is purged.
     pub path: Bytes,
+}
+
+impl Target {
+    /// The server key of its claim. It is derived when it is needed, because most lookups find an entry.
+    pub fn claim(&self) -> EntryKey {
+        self.keys.claim(&self.key)
+    }
 }
 
 /// The next step of a lookup.
@@ -50,6 +58,8 @@ pub struct Found {
     pub item: Item,
     /// The body of a representation.
     pub body: Bytes,
+    /// The bytes of memory that the body is a part of.
+    pub memory: usize,
     /// How long the item has lain on the server, which adds to its age.
     pub lain: Duration,
     /// Whether a soft purge made it stale.

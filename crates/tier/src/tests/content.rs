@@ -1,5 +1,7 @@
 //! The pages of the histories, and their items.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use sandarac_message::caching::{LifetimeFlags, Reason, RelativeLifetimes};
 use sandarac_message::vary::VaryKey;
@@ -32,7 +34,7 @@ pub(super) fn keys() -> EntryKeys {
 pub(super) fn target(page: usize) -> Target {
     let keys = keys();
     let key = keys.entry(&LocalKey { key: [page as u8; 16], rules: [0; 16] });
-    Target { key, claim: keys.claim(&key), host: Bytes::from_static(b"a.example"), path: path(page) }
+    Target { key, keys: Arc::new(keys), host: Bytes::from_static(b"a.example"), path: path(page) }
 }
 
 fn path(page: usize) -> Bytes {

@@ -467,7 +467,7 @@ fn name(key: &str) -> String {
         if target.key.as_str() == key {
             return format!("entry /{page}");
         }
-        if target.claim.as_str() == key {
+        if target.claim().as_str() == key {
             return format!("claim /{page}");
         }
     }

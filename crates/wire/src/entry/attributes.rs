@@ -145,6 +145,9 @@ fn check_vary(key: &VaryKey) -> Result<(), EntryError> {
 /// The limits of a stored head: those of the types that hold it.
 const LIMITS: Limits = Limits { head: MAX_HEAD, fields: MAX_FIELDS, target: 0 };
 
+/// Few heads have more fields.
+const USUAL_FIELDS: usize = 16;
+
 /// Reads a head, of whose fields the first `for_clients` are for clients only, and the next `for_both` for
 /// clients and rules. It has one form: bytes that the parser accepts and that are not written like this are
 /// refused.
@@ -154,7 +157,7 @@ fn read_head(
     for_both: usize,
     plain_len: u64,
 ) -> Result<StoredHead, EntryError> {
-    let mut spans = Vec::new();
+    let mut spans = Vec::with_capacity(USUAL_FIELDS);
     let response = match response::parse(bytes, &LIMITS, &mut spans, Method::Get) {
         Ok(Parsed::Complete(response)) if response.head_len == bytes.len() => response,
         _ => return Err(EntryError::Head),

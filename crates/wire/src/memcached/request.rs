@@ -62,6 +62,8 @@ impl Get {
 
     /// Appends the request.
     pub fn encode(&self, opaque: u32, out: &mut Vec<u8>) {
+        // With all flags, in one step.
+        out.reserve(self.key.as_bytes().len() + 64);
         begin(out, b"mg ", &self.key);
         flag(out, b" v", self.value);
         flag(out, b" f", self.client_flags);

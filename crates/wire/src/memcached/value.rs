@@ -6,8 +6,8 @@ use bytes::Bytes;
 /// A value as it arrives, and the CR LF behind it.
 ///
 /// A value that is kept has memory of exactly its size: a larger buffer that it shared would stay in memory
-/// for as long as the value. Bytes that were already read are copied by [`Value::take`]; the rest can be read
-/// into its place ([`Value::room`]).
+/// for as long as the value. Bytes that were already read are copied by [`Value::take`]; the rest can be
+/// appended in its place ([`Value::rest`]).
 #[derive(Debug)]
 pub struct Value {
     content: Content,
@@ -17,11 +17,9 @@ pub struct Value {
 
 #[derive(Debug)]
 enum Content {
-    /// `bytes` is as long as what has arrived until [`Value::room`] is asked for, so that what is copied is not
-    /// cleared before.
     Kept {
+        /// What has arrived.
         bytes: Vec<u8>,
-        filled: usize,
         size: usize,
     },
     Skipped {
@@ -32,7 +30,7 @@ enum Content {
 impl Value {
     /// A value of `size` bytes, which are allocated now. The caller MUST have checked the size.
     pub fn kept(size: usize) -> Value {
-        Value { content: Content::Kept { bytes: Vec::with_capacity(size), filled: 0, size }, ended: 0 }
+        Value { content: Content::Kept { bytes: Vec::with_capacity(size), size }, ended: 0 }
     }
 
     /// A value of `size` bytes that is not wanted. It takes no memory.
@@ -43,14 +41,9 @@ impl Value {
     /// Takes the bytes of `input` that belong to the value and its end, and returns their number.
     pub fn take(&mut self, input: &[u8]) -> Result<usize, Refusal> {
         let content = match &mut self.content {
-            Content::Kept { bytes, filled, size } => {
-                let count = input.len().min(*size - *filled);
-                if bytes.len() == *filled {
-                    bytes.extend_from_slice(&input[..count]);
-                } else {
-                    bytes[*filled..*filled + count].copy_from_slice(&input[..count]);
-                }
-                *filled += count;
+            Content::Kept { bytes, size } => {
+                let count = input.len().min(*size - bytes.len());
+                bytes.extend_from_slice(&input[..count]);
                 count
             }
             Content::Skipped { left } => {
@@ -68,25 +61,15 @@ impl Value {
         Ok(content + count)
     }
 
-    /// Where the rest of the value can be read to. Empty if nothing of it is missing, or if it is skipped.
-    pub fn room(&mut self) -> &mut [u8] {
+    /// The bytes that have arrived, and how many are missing, which MUST be appended as they arrive. `None` if
+    /// none is missing, or if the value is skipped.
+    pub fn rest(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         match &mut self.content {
-            Content::Kept { bytes, filled, size } => {
-                bytes.resize(*size, 0);
-                &mut bytes[*filled..]
+            Content::Kept { bytes, size } if bytes.len() < *size => {
+                let missing = *size - bytes.len();
+                Some((bytes, missing))
             }
-            Content::Skipped { .. } => &mut [],
-        }
-    }
-
-    /// Records that `count` bytes were read to [`Value::room`].
-    ///
-    /// # Panics
-    /// If there was less room.
-    pub fn filled(&mut self, count: usize) {
-        assert!(count <= self.room().len(), "more was received than there is room for");
-        if let Content::Kept { filled, .. } = &mut self.content {
-            *filled += count;
+            _ => None,
         }
     }
 
@@ -121,10 +104,11 @@ mod tests {
                 assert_eq!(kept.is_complete(), cut >= 9);
                 let mut rest = if taken < first.len() { &wire[taken..] } else { rest };
                 if direct {
-                    let room = kept.room();
-                    let count = room.len().min(rest.len());
-                    room.copy_from_slice(&rest[..count]);
-                    kept.filled(count);
+                    let count = kept.rest().map_or(0, |(bytes, missing)| {
+                        let count = missing.min(rest.len());
+                        bytes.extend_from_slice(&rest[..count]);
+                        count
+                    });
                     assert_eq!(skipped.take(&rest[..count]), Ok(count));
                     rest = &rest[count..];
                 }

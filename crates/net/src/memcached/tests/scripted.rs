@@ -213,6 +213,24 @@ fn a_value_larger_than_asked_for_is_skipped() {
 }
 
 #[test]
+fn values_after_a_large_one_are_their_own() {
+    run(async {
+        let (server, connection) = Server::new();
+        let get = |name| connection.get(value_of(name), 100_000, AMPLE);
+        let (first, skipped, second, small) = (get("a"), get("b"), get("c"), get("d"));
+        let mut peer = server.ready().await;
+        peer.expect("mg a v O0\r\nmg b v O1\r\nmg c v O2\r\nmg d v O3\r\n").await;
+        drop(skipped);
+        let [a, b, c] = ["a", "b", "c"].map(|text| text.repeat(50_000));
+        peer.send(&format!("VA 50000 O0\r\n{a}\r\nVA 50000 O1\r\n{b}\r\n")).await;
+        peer.send(&format!("VA 50000 O2\r\n{c}\r\nVA 3 O3\r\nd\r\n\r\n")).await;
+        for (pending, value) in [(first, &*a), (second, &*c), (small, "d\r\n")] {
+            assert!(pending.await.unwrap().unwrap().value == value);
+        }
+    });
+}
+
+#[test]
 fn a_connection_that_the_server_closes_while_idle_is_replaced() {
     run(async {
         let (server, connection) = Server::new();

@@ -123,6 +123,7 @@ pub(super) async fn connect(
         return Ok(conn);
     }
     context.counters().one(Counter::OriginConnections);
+    let pool = context.pool();
     // Boxed, because resolving a name is a large state machine that a kept connection does not need.
-    Box::pin(context.core.origins.connect(address, context.pool().timeouts.connect)).await
+    Box::pin(context.core.origins.connect(address, pool.tls.as_ref(), pool.timeouts.connect)).await
 }

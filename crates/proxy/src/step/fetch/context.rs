@@ -55,7 +55,8 @@ impl<'a> FetchContext<'a> {
     pub(super) fn kept(&self, pick: &Pick) -> Option<(Box<Conn>, Provenance)> {
         let resumes = self.resumes_to_check();
         let current = |instance: &str| resumes.as_ref().is_none_or(|known| known.is_at(pick.id(), instance));
-        self.core.origins.checkout(pick.backend().address(), &self.pool().timeouts, current)
+        let pool = self.pool();
+        self.core.origins.checkout(pick.backend().address(), pool.tls.as_ref(), &pool.timeouts, current)
     }
 
     /// The time on the balancer's clock.

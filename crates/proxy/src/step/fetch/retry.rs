@@ -101,7 +101,7 @@ pub(crate) async fn fetch(
         // The budget is for retries that multiply load: a refused connection causes none, and a backend
         // crashes only once.
         let is_free = match failed.fault {
-            Fault::ConnectFailed(_) | Fault::NoDescriptors => true,
+            Fault::ConnectFailed(_) | Fault::TlsFailed(_) | Fault::NoDescriptors => true,
             Fault::NoResponse => stale || !was_failing,
             _ => false,
         };

@@ -7,7 +7,7 @@ use super::{Audience, FetchContext, OriginRequest, Recipient};
 use crate::handling::Handling;
 use crate::step::receive::receive;
 use crate::step::store::{Landed, Landing};
-use crate::{Core, Outcome, Record, Recorder, Shared, Site};
+use crate::{Core, Outcome, Record, Recorder, Shared, Site, SiteTls};
 use sandarac_cache::{Intent, Lookup, Query, Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::caching::RequestDirectives;
@@ -40,8 +40,13 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
         let (config, _) = Config::from_toml("test.toml", SITE).unwrap();
         let pool = sandarac_policy::PoolId::at(0);
         let store = Arc::new(Store::new(Settings::new(16 << 20)));
-        let shared =
-            Shared::new(Site::new(config, None, &[], None, 1), store.clone(), 1, 10, Box::new(|_| {}));
+        let shared = Shared::new(
+            Site::new(config, None, SiteTls::default(), &[], None, 1),
+            store.clone(),
+            1,
+            10,
+            Box::new(|_| {}),
+        );
         let core = Core::new(shared, 0, Box::new(NoLog));
         let site = core.site();
         let fields: FieldsBuf = [("Host", "www.example")].into_iter().collect();

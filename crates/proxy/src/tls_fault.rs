@@ -1,0 +1,115 @@
+//! The reasons for which there is no TLS with a backend.
+
+use rustls::{CertificateError, Error};
+use sandarac_message::status_fields::ProxyError;
+use sandarac_net::tls::HandshakeFault;
+
+/// Why there is no TLS with a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsFault {
+    /// The certificate was issued by no trusted CA.
+    UnknownIssuer,
+    /// The certificate is for another name.
+    WrongName,
+    /// The certificate has expired.
+    Expired,
+    /// The certificate is not valid yet.
+    NotYetValid,
+    /// The certificate was revoked.
+    Revoked,
+    /// The certificate is that of a CA.
+    IsCa,
+    /// The certificate does not verify for another reason.
+    BadCertificate,
+    /// The backend refused the connection with an alert.
+    Alert,
+    /// The backend has no version, suite or group in common with this program.
+    Incompatible,
+    /// The backend does not speak TLS, or breaks its rules.
+    Protocol,
+    /// The connection ended in the handshake.
+    Ended,
+    /// There are no CAs to verify certificates by.
+    NoCas,
+}
+
+impl TlsFault {
+    /// The name in logs and counters.
+    pub(crate) const fn name(self) -> &'static str {
+        match self.proxy_error() {
+            ProxyError::TlsCertificateError => "tls-certificate",
+            ProxyError::TlsAlertReceived => "tls-alert",
+            _ => "tls-protocol",
+        }
+    }
+
+    /// The error type for Proxy-Status (RFC 9209 §2.3).
+    pub(crate) const fn proxy_error(self) -> ProxyError {
+        match self {
+            TlsFault::Alert => ProxyError::TlsAlertReceived,
+            TlsFault::Incompatible | TlsFault::Protocol | TlsFault::Ended => ProxyError::TlsProtocolError,
+            TlsFault::NoCas
+            | TlsFault::UnknownIssuer
+            | TlsFault::WrongName
+            | TlsFault::Expired
+            | TlsFault::NotYetValid
+            | TlsFault::Revoked
+            | TlsFault::IsCa
+            | TlsFault::BadCertificate => ProxyError::TlsCertificateError,
+        }
+    }
+
+    /// A description for people and logs.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            TlsFault::UnknownIssuer => {
+                "its certificate was issued by no CA that is trusted; name the CA in [pool.NAME] tls.ca"
+            }
+            TlsFault::WrongName => {
+                "its certificate is for another name; name it in [pool.NAME] tls.server_name"
+            }
+            TlsFault::Expired => "its certificate has expired",
+            TlsFault::NotYetValid => "its certificate is not valid yet",
+            TlsFault::Revoked => "its certificate was revoked",
+            TlsFault::IsCa => {
+                "its certificate is that of a CA (CA:TRUE), which no server may present; make it with CA:FALSE"
+            }
+            TlsFault::BadCertificate => "its certificate does not verify",
+            TlsFault::Alert => "it refused the connection with an alert",
+            TlsFault::Incompatible => "it has no version or cipher suite in common with this program",
+            TlsFault::Protocol => "it does not speak TLS properly; is http:// meant?",
+            TlsFault::Ended => "the connection ended in the handshake",
+            TlsFault::NoCas => {
+                "the system has no CA certificates (package ca-certificates), and [pool.NAME] tls.ca names none"
+            }
+        }
+    }
+
+    /// The reason of a failed handshake.
+    pub(crate) fn of(fault: &HandshakeFault) -> TlsFault {
+        let HandshakeFault::Tls(error) = fault else { return TlsFault::Ended };
+        match error {
+            Error::InvalidCertificate(why) => match why {
+                // A signature is bad if another CA has the name of a trusted one.
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
+                // rustls has no variant of its own for this.
+                CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+                    TlsFault::IsCa
+                }
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                    TlsFault::WrongName
+                }
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFault::Expired,
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    TlsFault::NotYetValid
+                }
+                CertificateError::Revoked => TlsFault::Revoked,
+                _ => TlsFault::BadCertificate,
+            },
+            Error::NoCertificatesPresented | Error::UnsupportedNameType => TlsFault::BadCertificate,
+            Error::AlertReceived(_) => TlsFault::Alert,
+            Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsFault::Incompatible,
+            _ => TlsFault::Protocol,
+        }
+    }
+}

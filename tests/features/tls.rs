@@ -1,0 +1,208 @@
+//! TLS to clients: certificates of the configuration, their reload, and what is reported of them.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use sandarac_test_support::{Address, Origin, Sandarac, eventually, reply};
+
+use crate::ca::{Ca, write};
+use crate::{sandarac, site};
+
+/// A configuration whose listener has `tls`.
+fn with_tls(origin: &Origin, tls: &str) -> String {
+    site(&origin.url(), "", "").replace("\"127.0.0.1:0\"", &format!("\"127.0.0.1:0\"\ntls = {tls}"))
+}
+
+fn directory(ca: &Ca) -> String {
+    format!("{{ directory = \"{}\" }}", ca.directory.path().display())
+}
+
+/// Sends a request over TLS, and returns the response with the server's certificate.
+fn get(
+    proxy: &Sandarac,
+    client: &Arc<ClientConfig>,
+    name: &str,
+) -> Result<(String, Vec<u8>), std::io::Error> {
+    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
+    let connection =
+        ClientConnection::new(client.clone(), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
+    write!(stream, "GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok((text, stream.conn.peer_certificates().unwrap()[0].to_vec()))
+}
+
+#[test]
+fn a_directory_of_certificates_serves_each_name_its_own() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).body("hello")));
+    ca.issue("a", "a.example");
+    ca.issue("b", "*.b.example");
+    let proxy = sandarac().config(with_tls(&origin, &directory(&ca))).start();
+    for name in ["a.example", "www.b.example"] {
+        let (text, _) = get(&proxy, &ca.client(), name).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("hello"), "{text}");
+    }
+    assert_eq!(origin.last().field("X-Forwarded-Proto"), Some("https"));
+    get(&proxy, &ca.client(), "c.example").unwrap_err();
+
+    let shown = proxy.admin(&["status", "--tls", "www.b.example"]).success().stdout;
+    assert!(shown.contains("www.b.example gets the certificate of a wildcard:\n  *.b.example"), "{shown}");
+    let all = proxy.admin_json(&["status", "--tls", "--json"]);
+    assert_eq!(all["listeners"][0]["certificates"].as_array().unwrap().len(), 2);
+    assert_eq!(all["listeners"][0]["certificates"][0]["names"][0], "a.example");
+    let admin = Address::Unix(proxy.admin_path());
+    let metrics = sandarac_test_support::Conn::to(&admin).get("/metrics").expect(200).text();
+    let sample = "sandarac_certificate_expiry_timestamp_seconds{listener=\"127.0.0.1:";
+    assert!(metrics.contains(sample) && metrics.contains("} 4070908800\n"), "{metrics}");
+}
+
+#[test]
+fn a_bad_pair_keeps_the_process_from_starting() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200)));
+    ca.issue("a", "a.example");
+    ca.issue_until("b", "b.example", 2021);
+    let text = with_tls(&origin, &directory(&ca));
+    for command in [None, Some("check")] {
+        let mut setup = sandarac().config(text.clone());
+        setup = command.into_iter().fold(setup, |setup, command| setup.arg(command));
+        let said = setup.run().failure().stderr;
+        assert!(said.contains("b.crt expired at 2021-01-01 00:00:00 UTC; renew it (expired)"), "{said}");
+    }
+}
+
+#[test]
+fn a_reload_with_a_bad_pair_changes_nothing() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("no-store").body("hello")));
+    ca.issue("a", "a.example");
+    let text = with_tls(&origin, &directory(&ca));
+    let proxy = sandarac().config(text.clone()).start();
+    let (_, before) = get(&proxy, &ca.client(), "a.example").unwrap();
+    let key = fs::read_to_string(ca.directory.join("a.key")).unwrap();
+    write(
+        &ca.directory.join("a.key"),
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    );
+    let said = proxy.reload(&text).failure().stderr;
+    assert!(said.contains("a.key is encrypted") && said.contains("(encrypted_key)"), "{said}");
+    assert_eq!(get(&proxy, &ca.client(), "a.example").unwrap().1, before);
+    write(&ca.directory.join("a.key"), &key);
+    ca.issue("b", "b.example");
+    proxy.reload(&text).success();
+    get(&proxy, &ca.client(), "b.example").unwrap();
+}
+
+#[test]
+fn changed_files_are_taken_over_without_a_reload_once_they_match() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("no-store").body("hello")));
+    ca.issue("a", "a.example");
+    let proxy = sandarac().config(with_tls(&origin, &directory(&ca))).start();
+    let (_, before) = get(&proxy, &ca.client(), "a.example").unwrap();
+    let chain = fs::read_to_string(ca.directory.join("a.crt")).unwrap();
+    ca.issue("a", "a.example");
+    let renewed = fs::read_to_string(ca.directory.join("a.crt")).unwrap();
+    // A chain whose key does not follow is refused, and the old pair stays.
+    write(&ca.directory.join("a.crt"), &chain);
+    proxy.says("the certificates in use stay, because:");
+    proxy.says("(key_mismatch)");
+    assert_eq!(get(&proxy, &ca.client(), "a.example").unwrap().1, before);
+    write(&ca.directory.join("a.crt"), &renewed);
+    eventually("the renewed certificate", || {
+        (get(&proxy, &ca.client(), "a.example").unwrap().1 != before).then_some(())
+    });
+}
+
+#[test]
+fn check_shows_the_certificates() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200)));
+    ca.issue("a", "a.example");
+    let output = sandarac().config(with_tls(&origin, &directory(&ca))).arg("check").run().success();
+    let said = &output.stdout;
+    assert!(
+        said.contains("Certificates of 127.0.0.1:0:\n  a.example: ECDSA P-256, issued by the test's CA"),
+        "{said}"
+    );
+    assert!(said.contains("expires at 2099-01-01 00:00:00 UTC, for unknown names too"), "{said}");
+    assert!(output.stderr.contains("a.crt holds the certificate alone"), "{}", output.stderr);
+}
+
+#[test]
+fn http_is_redirected_to_https() {
+    let origin = Origin::new(|_| reply(200));
+    let text =
+        site(&origin.url(), "", "").replace("\"127.0.0.1:0\"", "\"127.0.0.1:0\"\nredirect_to_https = true");
+    let proxy = sandarac().config(text).start();
+    let mut client = proxy.connect();
+    let response =
+        client.exchange(&sandarac_test_support::get("/a?b=c").host("www.example.org:8080")).expect(308);
+    assert_eq!(response.field("Location"), Some("https://www.example.org/a?b=c"));
+    assert_eq!(origin.count(), 0);
+}
+
+#[test]
+fn browsers_are_bound_to_https_by_trusted_certificates_only() {
+    const FIELD: &str = "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n";
+    let ca = Ca::new();
+    ca.issue("a", "a.example");
+    let origin = Origin::new(|_| {
+        reply(200).cache("max-age=60").with("Strict-Transport-Security", "max-age=1").body("x")
+    });
+    let text = with_tls(&origin, &directory(&ca));
+    let text = text.replace("pool = \"app\"", "pool = \"app\"\nhsts = { include_subdomains = true }");
+    let proxy = sandarac().config(format!("{text}\n[[listen]]\naddress = \"127.0.0.1:0\"\n")).start();
+    for stored in [false, true] {
+        let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
+        assert_eq!(text.contains("; hit"), stored, "{text}");
+        assert_eq!(text.matches("Strict-Transport-Security").count(), 1, "{text}");
+        assert!(text.contains(FIELD), "{text}");
+    }
+    let response = sandarac_test_support::Conn::to(&proxy.addresses()[1]).get("/").expect(200);
+    assert_eq!(response.field("Strict-Transport-Security"), None);
+
+    let key = KeyPair::generate().unwrap();
+    let stand_in = CertificateParams::new(vec!["b.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+    write(&ca.directory.join("b.crt"), &stand_in.pem());
+    write(&ca.directory.join("b.key"), &key.serialize_pem());
+    proxy.admin(&["reload"]).success();
+    let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
+    assert!(!text.contains("Strict-Transport-Security"), "{text}");
+}
+
+#[test]
+fn requests_with_a_client_certificate_bypass_the_cache() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60").body("hello")));
+    ca.issue("a", "a.example");
+    let pem = ca.directory.join("clients.ca");
+    write(&pem, &ca.pem);
+    let clients = format!("client_certificates = {{ mode = \"optional\", ca = \"{}\" }} }}", pem.display());
+    let tls = directory(&ca).replace(" }", &format!(", {clients}"));
+    let proxy = sandarac().config(with_tls(&origin, &tls)).start();
+    for _ in 0..2 {
+        let (text, _) = get(&proxy, &ca.client_with_certificate(), "a.example").unwrap();
+        assert!(text.contains("fwd=bypass") && text.contains("detail=client-certificate"), "{text}");
+    }
+    get(&proxy, &ca.client(), "a.example").unwrap();
+    assert!(get(&proxy, &ca.client(), "a.example").unwrap().0.contains("; hit"));
+    let (text, _) = get(&proxy, &ca.client_with_certificate(), "a.example").unwrap();
+    assert!(text.contains("detail=client-certificate"), "{text}");
+    assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn flags_alone_serve_https() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).body("hello")));
+    ca.issue("a", "a.example");
+    let file = |name: &str| ca.directory.join(name).display().to_string();
+    let proxy = sandarac()
+        .before(&origin)
+        .option("--certificate", file("a.crt"))
+        .option("--key", file("a.key"))
+        .start();
+    let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
+    assert!(text.ends_with("hello"), "{text}");
+}
