@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import shutil
 import ssl
 import subprocess
 import threading
@@ -177,5 +176,5 @@ def _certificate(directory):
     pair.write_text(chain.read_text() + key.read_text())
     for path in (chain, key, pair):
         # Some servers read their files as another user.
-        shutil.os.chmod(path, 0o644)
+        path.chmod(0o644)
     return chain, key, pair
