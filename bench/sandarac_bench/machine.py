@@ -19,6 +19,7 @@ _VERSIONS = {
     "varnish": ["varnishd", "-V"],
     "haproxy": ["haproxy", "-v"],
     "apache": ["apache2", "-v"],
+    "openssl": ["openssl", "version"],
     "memcached": ["memcached", "-V"],
     "wrk": ["wrk", "-v"],
     "ab": ["ab", "-V"],

@@ -83,10 +83,11 @@ class Bench:
         directory.chmod(0o755)
         return directory
 
-    def start(self, name, role, origin=None, files=None, clients=64, under=()):
-        """Starts the server `name` in `role` ("hit", "pass" or "file"), ready for `clients` requests at once, and waits
-        until it accepts connections. `under` is the command of a tool that runs it."""
-        server = self.launch(name, role, origin, files, clients, under)
+    def start(self, name, role, origin=None, files=None, clients=64, under=(), values=None):
+        """Starts the server `name` in `role` ("hit", "pass", "file" or "tls"), ready for `clients` requests at once, and
+        waits until it accepts connections. `under` is the command of a tool that runs it, `values` are more of the values
+        of its templates."""
+        server = self.launch(name, role, origin, files, clients, under, values)
         try:
             wait_until_listening(server)
         except StartFailed:
@@ -94,11 +95,11 @@ class Bench:
             raise
         return server
 
-    def launch(self, name, role, origin=None, files=None, clients=64, under=()):
+    def launch(self, name, role, origin=None, files=None, clients=64, under=(), values=None):
         """Like `start`, without waiting."""
         directory = self.working_directory(name)
         port = free_port()
-        command = [*under, *_COMMANDS[name](self, _Setup(role, directory, port, origin, files, clients))]
+        command = [*under, *_COMMANDS[name](self, _Setup(role, directory, port, origin, files, clients, values or {}))]
         return Server(name, port, Daemon(command, self.server_core, directory / "output"), directory)
 
     def start_floor(self, body, keep_alive=None):
@@ -203,11 +204,12 @@ class _Setup:
     origin: Origin
     files: Path
     clients: int
+    values: dict
 
 
 def _nginx(bench, setup):
     name = f"nginx-{setup.role}.conf"
-    shutil.copy(TEMPLATES / name, setup.directory / name)
+    fill(name, setup.directory / name, **setup.values)
     configuration = fill(
         "nginx.conf",
         setup.directory / "nginx.conf",
@@ -234,7 +236,8 @@ def _haproxy(bench, setup):
         connections=_CONNECTIONS,
         server_options=f"maxconn {most}" if most else "",
     )
-    own = fill(f"haproxy-{setup.role}.cfg", setup.directory / f"haproxy-{setup.role}.cfg", port=setup.port)
+    name = f"haproxy-{setup.role}.cfg"
+    own = fill(name, setup.directory / name, port=setup.port, **setup.values)
     return ["haproxy", "-db", "-q", "-f", common, "-f", own]
 
 
@@ -270,6 +273,7 @@ def _sandarac(bench, setup):
         port=setup.port,
         origin=setup.origin.port,
         pool_options=f"max_in_flight = {most}" if most else "",
+        **setup.values,
     )
     return command + ["-c", configuration]
 

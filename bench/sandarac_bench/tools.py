@@ -20,6 +20,7 @@ PACKAGES = {
     "cc": "gcc",
     "memcached": "memcached",
     "valgrind": "valgrind",
+    "openssl": "openssl",
 }
 # Not programs but modules of Apache, found by their files.
 PHP_PACKAGES = ["libapache2-mod-php", "php-sqlite3"]
@@ -77,6 +78,16 @@ def compile_c(name, directory):
     if done.returncode:
         raise Missing(f"`{' '.join(command)}` failed:\n{done.stderr}")
     return program
+
+
+def build_tls_programs():
+    """Builds the Rust programs of `bench/tls` with the versions the workspace is locked to; returns their directory."""
+    here = BENCH / "tls-programs"
+    shutil.copyfile(ROOT / "Cargo.lock", here / "Cargo.lock")
+    done = subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=here)
+    if done.returncode:
+        raise Missing("the programs in bench/tls-programs did not build")
+    return Path(os.environ.get("CARGO_TARGET_DIR", here / "target")) / "release"
 
 
 def sandarac(binary):

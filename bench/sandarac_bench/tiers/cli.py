@@ -13,7 +13,7 @@ from pathlib import Path
 from .. import closed_loop, instructions, load, machine, record, tools
 from ..process import StartFailed
 from . import fleet, hits, hung, latency
-from .line import table
+from ..line import table
 from .stack import Stack
 
 LINES = {

@@ -3,7 +3,7 @@
 import random
 
 from . import stack as servers
-from .line import Result
+from ..line import Result
 
 _NODES = 4
 

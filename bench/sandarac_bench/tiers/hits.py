@@ -6,7 +6,7 @@ import statistics
 
 from .. import instructions, load
 from . import stack as servers
-from .line import Result
+from ..line import Result
 
 _FEW, _MANY = 500, 3000
 _COUNTS = 3

@@ -5,7 +5,7 @@ import signal
 import time
 
 from . import stack as servers
-from .line import Result
+from ..line import Result
 
 _DEADLINE_MS = 50
 # What a request takes beside the deadline on a busy machine.

@@ -1,7 +1,7 @@
 """How long single requests take: of hits in the shared tier, and of the published case."""
 
 from . import stack as servers
-from .line import Result
+from ..line import Result
 
 _RAM = {1024: "1MiB", 30720: "12MiB"}
 
