@@ -202,12 +202,22 @@ fn explain_route(route: &Route, config: &Config) -> String {
         (&route.response.stored, "stored response"),
         (&route.response.passed, "passed response"),
     ] {
-        if !edits.is_empty() {
+        // That of a route with `hsts` is told below.
+        let is_hsts = |name: &[u8]| route.hsts.is_some() && name == b"Strict-Transport-Security";
+        let is_hsts_alone =
+            edits.set.is_empty() && edits.add.is_empty() && edits.remove.iter().all(|name| is_hsts(name));
+        if !edits.is_empty() && !is_hsts_alone {
             let _ = write!(text, "{NEXT}{of}: {}", explain_edits(edits));
             if of == "response" && edits.remove.iter().any(|name| Name::of(name) == Name::Via) {
                 text.push_str(" (the Via of this proxy is added)");
             }
         }
+    }
+    if let Some(hsts) = &route.hsts {
+        let _ = write!(
+            text,
+            "{NEXT}clients by https get Strict-Transport-Security: {hsts}, in place of the backend's"
+        );
     }
     if matches!(route.action, Action::Forward { .. }) {
         if route.upgrade != [Token::WEBSOCKET] {

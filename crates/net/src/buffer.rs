@@ -46,6 +46,7 @@ impl Lend for Buffer {
 
 impl Buffer {
     /// A borrowed buffer that holds `bytes`, which came out of a buffer.
+    #[inline]
     pub(crate) fn holding(bytes: Vec<u8>) -> Lent<Buffer> {
         let mut buffer = Lent::<Buffer>::take();
         buffer.memory[..bytes.len()].copy_from_slice(&bytes);

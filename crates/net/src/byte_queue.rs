@@ -14,6 +14,7 @@ pub(crate) struct ByteQueue {
 
 impl ByteQueue {
     /// The bytes that are not consumed.
+    #[inline]
     pub(crate) fn data(&self) -> &[u8] {
         match &self.buffer {
             Some(buffer) => buffer.data(),
@@ -30,6 +31,7 @@ impl ByteQueue {
     }
 
     /// Drops the first `n` bytes of [`ByteQueue::data`].
+    #[inline]
     pub(crate) fn consume(&mut self, n: usize) {
         match &mut self.buffer {
             Some(buffer) => buffer.consume(n),
@@ -38,6 +40,7 @@ impl ByteQueue {
     }
 
     /// Gives the buffer back, keeping the data in memory of its own size.
+    #[inline]
     pub(crate) fn park(&mut self) {
         if let Some(buffer) = self.buffer.take() {
             debug_assert!(self.parked.is_empty());
@@ -58,6 +61,7 @@ impl ByteQueue {
     }
 
     /// Lets `receive` put bytes behind [`ByteQueue::data`] and return their number. `None` if the buffer is full.
+    #[inline]
     pub(crate) fn fill<T>(&mut self, receive: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
         let parked = &mut self.parked;
         self.buffer.get_or_insert_with(|| Buffer::holding(std::mem::take(parked))).fill(receive)

@@ -39,6 +39,7 @@ impl<T: Lend> Lent<T> {
     ///
     /// # Panics
     /// If the memory is not clear: the connection ends rather than send or parse the bytes of another one.
+    #[inline]
     pub(crate) fn take() -> Lent<T> {
         let memory = T::spare().with_borrow_mut(Vec::pop).unwrap_or_else(T::make);
         assert!(memory.is_clear(), "memory on loan holds bytes of another connection");
