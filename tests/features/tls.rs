@@ -5,12 +5,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use sandarac_test_support::{Address, Origin, Sandarac, eventually, reply};
+use sandarac_test_support::{Address, Origin, Sandarac, TempDir, eventually, reply};
 
 use crate::ca::{Ca, write};
 use crate::{sandarac, site};
@@ -289,6 +290,43 @@ fn a_trusted_proxy_may_name_the_certificate_of_its_client_and_bypasses_the_cache
         assert_eq!(origin.last().field("Client-Cert"), Some(":AAAA:"));
     }
     assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn logs_edits_and_metrics_know_the_connection() {
+    const SET: &str = "request.set = { X-Tls = \"{tls_version} {tls_cipher} {tls_server_name} {tls_resumed}\", \
+                       X-Client = \"{tls_client_certificate}\" }\ncache = \"pass\"";
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200)));
+    ca.issue("a", "a.example");
+    let pem = ca.directory.join("clients.ca");
+    write(&pem, &ca.pem);
+    let clients = format!("client_certificates = {{ mode = \"optional\", ca = \"{}\" }} }}", pem.display());
+    let tls = directory(&ca).replace(" }", &format!(", {clients}"));
+    let text = with_tls(&origin, &tls).replace("pool = \"app\"", &format!("pool = \"app\"\n{SET}"));
+    let logs = TempDir::new();
+    let log = logs.join("access.log");
+    let proxy = sandarac()
+        .config(text)
+        .option("--access-log", log.display().to_string())
+        .option("--log-format", "json")
+        .start();
+    let (client, leaf) = ca.client_with_chain();
+    let digest: String = digest(&SHA256, &leaf).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    for resumed in ["false", "true"] {
+        get(&proxy, &client, "a.example").unwrap();
+        let told = format!("TLSv1.3 TLS_AES_256_GCM_SHA384 a.example {resumed}");
+        assert_eq!(origin.last().field("X-Tls"), Some(&*told));
+        assert_eq!(origin.last().field("X-Client"), Some(&*digest));
+    }
+    let line = eventually("two lines in the log", || {
+        fs::read_to_string(&log).ok()?.lines().nth(1).map(|line| format!("{line}\n"))
+    });
+    let fields = "\"tls_version\":\"TLSv1.3\",\"tls_cipher\":\"TLS_AES_256_GCM_SHA384\",\
+                  \"tls_server_name\":\"a.example\",\"tls_resumed\":true,\"tls_client_certificate\":";
+    assert!(line.contains(&format!("{fields}\"{digest}\"")), "{line}");
+    let admin = Address::Unix(proxy.admin_path());
+    let metrics = sandarac_test_support::Conn::to(&admin).get("/metrics").expect(200).text();
+    assert!(metrics.contains("sandarac_handshakes_total{version=\"TLSv1.3\"} 2\n"), "{metrics}");
 }
 
 #[test]

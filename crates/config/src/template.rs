@@ -72,6 +72,9 @@ pub(crate) fn place_in(text: &str) -> Option<&str> {
 /// The reason why a part is not allowed there, if any.
 fn refusal(part: TemplatePart, used: Use) -> Option<&'static str> {
     match (part, used) {
+        (part, Use::Response | Use::Redirect) if part.is_of_tls() => {
+            Some("what is stored goes to clients with other connections")
+        }
         (TemplatePart::Client | TemplatePart::Id | TemplatePart::Scheme, Use::Response) => {
             Some("a stored response goes to many clients, whose requests differ in it")
         }
@@ -150,6 +153,7 @@ mod tests {
             scheme: "https",
             host: b"a.example:8080",
             target: b"/x%20y?b=c?d",
+            tls: None,
         };
         String::from_utf8(template.fill(&parts).into_owned()).unwrap()
     }
@@ -174,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_only_one_client_is_to_see_does_not_stand_in_responses() {
-        for part in ["{client}", "{id}", "{scheme}"] {
+        for part in ["{client}", "{id}", "{scheme}", "{tls_version}"] {
             let refused = read_template(part, Use::Response).unwrap_err();
             assert_eq!(
                 refused.help.unwrap(),

@@ -49,6 +49,11 @@ impl Edits {
         self.written().any(|(_, template)| template.needs_id())
     }
 
+    /// Whether any of them uses properties of the client's TLS connection.
+    pub fn needs_tls(&self) -> bool {
+        self.written().any(|(_, template)| template.needs_tls())
+    }
+
     /// The fields that are set or added.
     fn written(&self) -> impl Iterator<Item = &FieldTemplate> {
         self.set.iter().chain(&self.add)

@@ -23,4 +23,4 @@ pub use digest_once::DigestOnce;
 pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
 pub use pattern::{HostPattern, MethodName, PathPattern, bare_host};
 pub use routes::{Action, FixedAnswer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
-pub use template::{RequestParts, Template, TemplatePart, TemplatePiece};
+pub use template::{RequestParts, Template, TemplatePart, TemplatePiece, TlsParts};

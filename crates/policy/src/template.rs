@@ -35,6 +35,16 @@ pub enum TemplatePart {
     Scheme,
     /// Path and query, as received.
     Target,
+    /// The cipher suite.
+    TlsCipher,
+    /// The SHA-256 digest of the client's certificate.
+    TlsClientCertificate,
+    /// Whether the TLS session was resumed.
+    TlsResumed,
+    /// The name that the client asked for in the handshake.
+    TlsServerName,
+    /// The version of TLS.
+    TlsVersion,
 }
 
 /// The values for the places of a template.
@@ -50,11 +60,28 @@ pub struct RequestParts<'a> {
     pub host: &'a [u8],
     /// Path and query.
     pub target: &'a [u8],
+    /// The TLS of the client's connection; `None` if it has none, or if the response may be for other clients.
+    pub tls: Option<TlsParts<'a>>,
+}
+
+/// The parts that a TLS connection provides.
+#[derive(Clone, Copy, Debug)]
+pub struct TlsParts<'a> {
+    /// The version, such as `TLSv1.3`.
+    pub version: &'a str,
+    /// The cipher suite by the name that IANA registered.
+    pub cipher: &'a str,
+    /// The name that the client asked for; empty if none.
+    pub server_name: &'a str,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+    /// The SHA-256 digest of the client's certificate in hexadecimal; empty if it has none.
+    pub client_certificate: &'a str,
 }
 
 impl TemplatePart {
     /// All parts.
-    pub const ALL: [TemplatePart; 7] = [
+    pub const ALL: [TemplatePart; 12] = [
         TemplatePart::Client,
         TemplatePart::Host,
         TemplatePart::Id,
@@ -62,6 +89,11 @@ impl TemplatePart {
         TemplatePart::Query,
         TemplatePart::Scheme,
         TemplatePart::Target,
+        TemplatePart::TlsCipher,
+        TemplatePart::TlsClientCertificate,
+        TemplatePart::TlsResumed,
+        TemplatePart::TlsServerName,
+        TemplatePart::TlsVersion,
     ];
 
     /// The name of the part, as written in braces in a template.
@@ -74,6 +106,36 @@ impl TemplatePart {
             TemplatePart::Query => "query",
             TemplatePart::Scheme => "scheme",
             TemplatePart::Target => "target",
+            TemplatePart::TlsCipher => "tls_cipher",
+            TemplatePart::TlsClientCertificate => "tls_client_certificate",
+            TemplatePart::TlsResumed => "tls_resumed",
+            TemplatePart::TlsServerName => "tls_server_name",
+            TemplatePart::TlsVersion => "tls_version",
+        }
+    }
+
+    /// Whether it is a property of the client's TLS connection.
+    pub const fn is_of_tls(self) -> bool {
+        matches!(
+            self,
+            TemplatePart::TlsCipher
+                | TemplatePart::TlsClientCertificate
+                | TemplatePart::TlsResumed
+                | TemplatePart::TlsServerName
+                | TemplatePart::TlsVersion
+        )
+    }
+
+    /// Its text, if it is a property of the client's TLS connection.
+    fn of_tls<'t>(self, tls: &TlsParts<'t>) -> &'t str {
+        match self {
+            TemplatePart::TlsCipher => tls.cipher,
+            TemplatePart::TlsClientCertificate => tls.client_certificate,
+            TemplatePart::TlsResumed if tls.resumed => "true",
+            TemplatePart::TlsResumed => "false",
+            TemplatePart::TlsServerName => tls.server_name,
+            TemplatePart::TlsVersion => tls.version,
+            _ => "",
         }
     }
 }
@@ -103,7 +165,10 @@ impl Template {
                 TemplatePiece::Part(TemplatePart::Query) => query,
                 TemplatePiece::Part(TemplatePart::Scheme) => request.scheme.as_bytes(),
                 TemplatePiece::Part(TemplatePart::Target) => target,
-                TemplatePiece::Part(TemplatePart::Client) => {
+                TemplatePiece::Part(part) if part.is_of_tls() => {
+                    request.tls.as_ref().map_or("", |tls| part.of_tls(tls)).as_bytes()
+                }
+                TemplatePiece::Part(_) => {
                     let client = request.client.map(|client| client.to_string()).unwrap_or_default();
                     out.extend_from_slice(client.as_bytes());
                     continue;
@@ -121,7 +186,7 @@ impl Template {
 
     /// Whether it uses parts that differ between clients or requests.
     pub fn is_of_one_request(&self) -> bool {
-        self.needs_client() || self.needs_id()
+        self.needs_client() || self.needs_id() || self.needs_tls()
     }
 
     /// Whether it uses the address of the client.
@@ -132,6 +197,11 @@ impl Template {
     /// Whether it uses the id of the request.
     pub fn needs_id(&self) -> bool {
         self.has(TemplatePart::Id)
+    }
+
+    /// Whether it uses properties of the client's TLS connection.
+    pub fn needs_tls(&self) -> bool {
+        self.0.iter().any(|piece| matches!(piece, TemplatePiece::Part(part) if part.is_of_tls()))
     }
 
     fn has(&self, part: TemplatePart) -> bool {

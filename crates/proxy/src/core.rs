@@ -80,7 +80,8 @@ impl Core {
     /// Passes a record of `site` to the recorder, with the client's properties from connection and request.
     pub(crate) fn record(&self, site: &Site, peer: &Peer, request: Fields<'_>, record: &Record<'_>) {
         let client = site.visitor(peer, request);
-        self.recorder.record(&Record { session: peer.number, client, ..*record });
+        let tls = peer.tls.as_deref();
+        self.recorder.record(&Record { session: peer.number, client, tls, ..*record });
     }
 }
 

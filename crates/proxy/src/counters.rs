@@ -8,7 +8,7 @@ use crate::handling::Handling;
 use crate::latency::Latency;
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
-use crate::tally::{MissReason, NoStore, StatusClass, Tally};
+use crate::tally::{MissReason, NoStore, StatusClass, Tally, TlsVersion};
 use crate::unbelieved::Unbelieved;
 use sandarac_net::Refused;
 use sandarac_net::tls::HandshakeFault;
@@ -45,8 +45,7 @@ macro_rules! counters {
 counters! {
     Connections "connections" "Client connections accepted.",
     ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
-    Handshakes "handshakes" "TLS handshakes with clients that succeeded.",
-    HandshakesResumed "handshakes_resumed" "Of these, those that resumed an earlier session.",
+    HandshakesResumed "handshakes_resumed" "TLS handshakes with clients that resumed an earlier session.",
     ProxyHeadersMissing "proxy_headers_missing" "Client connections closed because they did not begin with a valid PROXY header.",
     AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
     Panics "panics" "Client connections that ended because of a fault in this program: each is a bug to report.",
@@ -88,6 +87,7 @@ counters! {
 pub struct Counters {
     counts: [AtomicU64; Counter::ALL.len()],
     pub(crate) refused: Tally<Refused>,
+    pub(crate) handshakes: Tally<TlsVersion>,
     pub(crate) handshakes_failed: Tally<HandshakeFault>,
     pub(crate) failed: Tally<Fault>,
     pub(crate) passes: Tally<PassReason>,
@@ -105,6 +105,7 @@ impl Default for Counters {
         Counters {
             counts: [const { AtomicU64::new(0) }; Counter::ALL.len()],
             refused: Tally::default(),
+            handshakes: Tally::default(),
             handshakes_failed: Tally::default(),
             failed: Tally::default(),
             passes: Tally::default(),

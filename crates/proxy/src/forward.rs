@@ -15,7 +15,7 @@ use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::{Field, Fields, FieldsBuf, Method, Name, RequestHead, TooLarge, cookies, range};
-use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits};
+use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits, TlsParts};
 use sandarac_wire::h1::BodyFraming;
 
 /// The purpose of the request.
@@ -144,12 +144,21 @@ impl<'a> Forward<'a> {
             fields.set(Name::MaxForwards, left.to_string().as_bytes())?;
         }
         self.introduce(&mut fields)?;
+        let tls = self.requester.tls.filter(|_| self.edits.needs_tls());
+        let cipher = tls.map(|tls| tls.suite_name()).unwrap_or_default();
         let parts = RequestParts {
             client: self.requester.visitor,
             id: self.id,
             scheme: self.requester.scheme.text(),
             host: self.requester.host,
             target: self.target,
+            tls: tls.map(|tls| TlsParts {
+                version: tls.version_name(),
+                cipher: &cipher,
+                server_name: tls.server_name.as_deref().unwrap_or_default(),
+                resumed: tls.resumed,
+                client_certificate: tls.certificate_digest.as_deref().unwrap_or_default(),
+            }),
         };
         self.edits.apply(&mut fields, &parts)?;
         Ok(fields)

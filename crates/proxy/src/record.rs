@@ -1,6 +1,7 @@
 //! The record of an exchange: the only source of logs, live views and replay.
 
 use sandarac_message::{Name, RequestHead, Timestamp, Version};
+use sandarac_net::tls::TlsPeer;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub struct Record<'a> {
     pub time: Timestamp,
     /// The client's address; `None` for a peer on a Unix socket.
     pub client: Option<IpAddr>,
+    /// The TLS of the client's connection.
+    pub tls: Option<&'a TlsPeer>,
     /// The method's token.
     pub method: &'a [u8],
     /// The request target.
@@ -127,6 +130,7 @@ impl<'a> Record<'a> {
             id: None,
             time: now,
             client: None,
+            tls: None,
             method: request.method_text,
             target: request.target,
             version: request.version,

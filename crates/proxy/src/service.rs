@@ -12,8 +12,9 @@ use crate::step::receive::{Judged, Verdict, receive, verdict};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
-use crate::tally::{StatusClass, refused_text};
+use crate::tally::{StatusClass, TlsVersion, refused_text};
 use crate::{Counter, Record, tier};
+use rustls::ProtocolVersion;
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
@@ -150,8 +151,12 @@ impl Service for Core {
     }
 
     fn handshake_ended(&self, peer: &Peer) {
-        self.counters.one(Counter::Handshakes);
-        if peer.tls.as_ref().is_some_and(|tls| tls.resumed) {
+        let Some(tls) = &peer.tls else { return };
+        self.counters.handshakes.one(match tls.version {
+            ProtocolVersion::TLSv1_2 => &TlsVersion::Tls12,
+            _ => &TlsVersion::Tls13,
+        });
+        if tls.resumed {
             self.counters.one(Counter::HandshakesResumed);
         }
     }

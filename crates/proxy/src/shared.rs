@@ -179,9 +179,16 @@ impl Shared {
         let unbelieved = Tally::sum(cores().map(|counters| &counters.unbelieved));
         let repaired = Tally::sum(cores().map(|counters| &counters.repaired));
         let responses = Tally::sum(cores().map(|counters| &counters.responses));
-        let handshakes = Tally::sum(cores().map(|counters| &counters.handshakes_failed));
+        let handshakes = Tally::sum(cores().map(|counters| &counters.handshakes));
+        let handshakes_failed = Tally::sum(cores().map(|counters| &counters.handshakes_failed));
         let of_requests = responses.chain(refused).chain(failed).chain(passes).chain(misses);
-        of_requests.chain(unstored).chain(repaired).chain(unbelieved).chain(handshakes).collect()
+        of_requests
+            .chain(unstored)
+            .chain(repaired)
+            .chain(unbelieved)
+            .chain(handshakes)
+            .chain(handshakes_failed)
+            .collect()
     }
 
     /// The latency histograms, one for each core.

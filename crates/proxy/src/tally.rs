@@ -123,6 +123,27 @@ impl Reason for HandshakeFault {
     }
 }
 
+/// The version of TLS that a handshake negotiated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsVersion {
+    Tls12,
+    Tls13,
+}
+
+impl Reason for TlsVersion {
+    const NAME: &'static str = "handshakes";
+    const TEXT: &'static str = "TLS handshakes with clients that succeeded, by version.";
+    const LABEL: &'static str = "version";
+
+    fn texts() -> Vec<&'static str> {
+        vec!["TLSv1.2", "TLSv1.3"]
+    }
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+}
+
 /// The class of a response's status (RFC 9110 §15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatusClass(pub(crate) u16);

@@ -64,6 +64,7 @@ pub(crate) fn example() -> Record<'static> {
         id: None,
         time: Timestamp::from_millis(1_795_269_336_042),
         client: Some("192.0.2.7".parse().unwrap()),
+        tls: None,
         method: b"GET",
         target: b"/articles/3?q=%22",
         version: Version::Http11,

@@ -117,6 +117,12 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
         put!(out, ",\"client\":\"{client}\"");
     }
     text("user", record.authorization.and_then(basic_user).as_deref(), out);
+    if let Some(tls) = record.tls {
+        put!(out, ",\"tls_version\":\"{}\",\"tls_cipher\":\"{}\"", tls.version_name(), tls.suite_name());
+        text("tls_server_name", tls.server_name.as_deref().map(str::as_bytes), out);
+        put!(out, ",\"tls_resumed\":{}", tls.resumed);
+        text("tls_client_certificate", tls.certificate_digest.as_deref().map(str::as_bytes), out);
+    }
     text("method", Some(record.method), out);
     text("host", Some(record.host).filter(|host| !host.is_empty()), out);
     text("target", Some(record.target), out);
