@@ -21,7 +21,7 @@ use crate::value::{Key, Text, choice};
 settings! {
     /// A pool.
     pub(crate) struct PoolSettings {
-        /// Where the backends are: `http://host:port` or `unix:/path`, or a table with more settings. Names are
+        /// Where the backends are: `http://host:port`, `https://host:port` or `unix:/path`, or a table with more settings. Names are
         /// resolved again when their DNS records expire.
         backends: Vec<At<BackendSettings>> = Vec::new(), unset "the pool has a `discover`" "[\"http://127.0.0.1:8000\"]";
         /// How a backend is chosen. `least_requests`: of two drawn at random, the one with fewer requests in flight.
@@ -114,7 +114,7 @@ settings! {
 
     /// A backend.
     pub(crate) struct BackendTable {
-        /// Its address: `http://host:port` or `unix:/path`.
+        /// Its address: `http://host:port`, `https://host:port` or `unix:/path`.
         address: Option<At<Address>> = None, required "\"http://127.0.0.1:8000\"";
         /// Its share of the load relative to others. It has no effect with `fallback`.
         weight: At<Bounded<1, { Backend::MAX_WEIGHT }>> = At::nowhere(Bounded::of::<1>());

@@ -376,7 +376,11 @@ fn placeholders_in_another_spelling_are_refused_and_braces_of_json_are_not() {
         ("{ host }", "did you mean {host}?"),
         ("a/{TARGET}", "did you mean {target}?"),
         ("{hots}", "did you mean {host}?"),
-        ("{foo}", "known: {client}, {host}, {id}, {path}, {query}, {scheme}, {target}; `{{` is a brace"),
+        (
+            "{foo}",
+            "known: {client}, {host}, {id}, {path}, {query}, {scheme}, {target}, {tls_cipher}, \
+             {tls_client_certificate}, {tls_resumed}, {tls_server_name}, {tls_version}; `{{` is a brace",
+        ),
     ] {
         let (message, marked, told) =
             told(&format!("[[route]]\npool = \"app\"\nrequest.set.X-A = \"{value}\"\n"));

@@ -30,7 +30,7 @@ pub struct RunArgs {
     /// redirects to https, and `ADDRESS,http`. With port 443, port 80 is listened on too where it may be. Can be repeated. Using it accepts the terms of service of the CA, Let's Encrypt
     #[arg(long, value_name = "NAME", requires = "listen")]
     pub acme: Vec<String>,
-    /// A backend application: `http://host:8000` or `unix:/path`. Several are balanced
+    /// A backend application: `http://host:8000`, `https://host` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
     /// A directory of Unix sockets, one per worker, as kept by `sandarac-worker`. Workers may come and go
