@@ -122,9 +122,11 @@ impl Flight {
         self
     }
 
-    /// The same right, with a stored object to validate, if there was none and it is whole.
+    /// The same right, with an object to validate, if there was none, and it is whole and in the store.
     pub fn adopt(mut self, candidate: Arc<Object>) -> Flight {
-        self.candidate = self.candidate.take().or(settled(Some(candidate)));
+        let store = &self.store;
+        self.candidate =
+            self.candidate.take().or(settled(Some(candidate)).filter(|object| store.holds(object)));
         self
     }
 

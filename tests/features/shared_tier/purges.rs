@@ -1,8 +1,8 @@
 //! Purges, bans and unsafe requests reach the other node: at once on the node that purges, after `local_ttl` on the other.
 
-use sandarac_test_support::{Gate, Output, Reply, Request, Sandarac, get, post, reply, request, within};
+use sandarac_test_support::{Gate, Output, Reply, Req, Request, Sandarac, get, post, reply, request, within};
 
-use super::{Fleet, LOCAL_TTL, Settings, entries, has_entries, is_shared};
+use super::{Fleet, LOCAL_TTL, SHARED, Settings, entries, has_entries, is_shared};
 use crate::numbered;
 
 const PAGE: &str = "http://www.example/page";
@@ -176,6 +176,46 @@ fn a_fetch_in_flight_is_not_stored_for_anybody_after_a_purge_at_another_node() {
     assert_eq!(fleet.second.get("/page").text(), "2");
     within("the first node to follow", || (fleet.first.get("/page").text() == "2").then_some(()));
     assert_eq!(fleet.second.get("/page").text(), "2");
+}
+
+/// Regression: a node that had read an entry, and could not use it, put it into memory when its own fetch began, also if it had been
+/// purged while the node waited for another.
+#[test]
+fn an_entry_that_was_read_before_a_purge_does_not_enter_memory_after_it() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let held = [first.clone(), second.clone()];
+    let shared = format!("{SHARED}\nwait = \"1m\"");
+    let settings = Settings { cache: "profile = \"rfc\"", shared: &shared, ..Settings::default() };
+    let fleet = Fleet::with(
+        &settings,
+        numbered(move |request| match request.serial {
+            1 => reply(200).cache("max-age=600"),
+            2 => reply(500).hold(&held[0]),
+            _ => reply(200).cache("max-age=600").hold(&held[1]),
+        }),
+    );
+    fleet.first.get("/page").expect(200);
+    has_entries(&fleet.server, 1);
+    let ask = |node: &Sandarac, request: Req| {
+        let mut client = node.connect();
+        client.send(request.to_bytes());
+        client
+    };
+    // Only the origin may answer these. The second node reads the entry, and waits for the fetch of the first.
+    let mut failing = ask(&fleet.first, get("/page").with("Cache-Control", "no-cache"));
+    first.reached(1);
+    let mut waiting = ask(&fleet.second, get("/page").with("Cache-Control", "no-cache"));
+    within("the second node to wait", || (fleet.second.metric("tier_waits") > 0).then_some(()));
+    acknowledged(&fleet.second, &["purge", PAGE]);
+    first.open();
+    failing.response().expect(500);
+    second.reached(1);
+    let mut client = ask(&fleet.second, get("/page"));
+    fleet.second.counts("cache_waiters", 1);
+    second.open();
+    for client in [&mut waiting, &mut client] {
+        assert_eq!(client.response().expect(200).text(), "3");
+    }
 }
 
 /// A page with a validator, which an origin confirms.

@@ -209,9 +209,7 @@ impl TierQuestion<'_> {
             Reuse::StaleWhileRevalidate => !background,
             Reuse::Revalidate | Reuse::Gone => false,
         };
-        let (asked, begun) = tier::ask(core, place, request.fields, max_body, accepts).await;
-        let flight = flight.begun(begun);
-        match asked {
+        match tier::ask(core, place, request.fields, max_body, accepts).await {
             Asked::Found(found) => {
                 let is_stale = found.reuse(directives) == Reuse::StaleWhileRevalidate;
                 let key = flight.key();
@@ -222,7 +220,8 @@ impl TierQuestion<'_> {
                 }
                 Ok((object, is_stale))
             }
-            Asked::Fetch(fill, stale) => {
+            Asked::Fetch { fill, stale, begun } => {
+                let flight = flight.begun(begun);
                 let flight = if fill.is_unstorable() { apart(store, flight) } else { flight };
                 let stale = stale
                     .filter(|found| flight.candidate().is_none() && found.reuse(directives) != Reuse::Gone);

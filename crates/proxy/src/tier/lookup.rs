@@ -23,18 +23,21 @@ use crate::step::received::Received;
 pub(crate) enum Asked {
     /// A response that may be used.
     Found(Box<FoundObject>),
-    /// The response is to be fetched, and the tier to be told of it. There may be a stale one to validate.
-    Fetch(Fill, Option<Box<FoundObject>>),
+    /// The response is to be fetched, and the tier to be told of it. There may be a stale one to validate. The
+    /// purges and bans before `begun` cannot apply to what is fetched.
+    Fetch { fill: Fill, stale: Option<Box<FoundObject>>, begun: Begun },
 }
 
 /// A response from the tier.
 pub(crate) struct FoundObject {
     object: TierObject,
     copy: Arc<SharedCopy>,
+    /// The purges and bans there had been before it was read. Later ones apply to it.
+    begun: Begun,
 }
 
 impl FoundObject {
-    /// Stores the response in RAM, for a request that it answers.
+    /// Stores the response in RAM, for a request that it answers; not if it was purged since it was read.
     pub(crate) fn store(
         self,
         flight: Flight,
@@ -60,7 +63,7 @@ impl FoundObject {
             copy: Some(self.copy),
             transaction,
         };
-        flight.store_shared(new, body, memory)
+        flight.begun(self.begun).store_shared(new, body, memory)
     }
 
     /// How the response may be used now.
@@ -70,14 +73,14 @@ impl FoundObject {
 }
 
 /// Asks the tier for the response to a request, and waits for other nodes that are fetching it. `accepts`
-/// says whether a response may be used. Returns also the purges and bans that cannot apply to the answer.
+/// says whether a response may be used.
 pub(crate) async fn ask(
     core: &Rc<Core>,
     place: Place,
     request: Fields<'_>,
     max_body: u64,
     accepts: impl Fn(&FoundObject) -> bool,
-) -> (Asked, Begun) {
+) -> Asked {
     // A forged entry may declare any size.
     let max_body = max_body.min(place.tier.max_object);
     let target = place.entry();
@@ -101,9 +104,8 @@ pub(crate) async fn ask(
                 _ => match usable(core, &asking, *found, request, max_body).await {
                     Some(object) if accepts(&object) => {
                         asking.place.server.count(TierCount::Hits);
-                        let begun = asking.begun;
                         asking.accept(core);
-                        return (Asked::Found(Box::new(object)), begun);
+                        return Asked::Found(Box::new(object));
                     }
                     object => {
                         stale = object.map(Box::new);
@@ -118,7 +120,7 @@ pub(crate) async fn ask(
                 }
                 // The fetch begins now.
                 let begun = core.shared.store.begun();
-                return (Asked::Fetch(Fill::new(core, asking, fetch), stale), begun);
+                return Asked::Fetch { fill: Fill::new(core, asking, fetch), stale, begun };
             }
             LookupStep::Send(_) | LookupStep::Done { .. } => {
                 unreachable!("packets are exchanged by `step`, and the loop ends before the lookup")
@@ -161,5 +163,6 @@ async fn usable(
     Some(FoundObject {
         object,
         copy: Arc::new(SharedCopy::found(copy, asking.index.as_ref().map(|index| index.token))),
+        begun: asking.begun,
     })
 }
