@@ -215,6 +215,27 @@ fn browsers_are_bound_to_https_by_trusted_certificates_only() {
     assert!(!text.contains("Strict-Transport-Security"), "{text}");
 }
 
+/// Regression: clients that left their handshakes unfinished could take all connections.
+#[test]
+fn clients_without_a_handshake_do_not_keep_out_others() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).body("hello")));
+    ca.issue("a", "a.example");
+    let text = with_tls(&origin, &directory(&ca));
+    let proxy = sandarac().config(format!("threads = 1\n{text}\n[limits]\nconnections = 8\n")).start();
+    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
+    // Half of them have begun a handshake.
+    let silent: Vec<TcpStream> = (0..40)
+        .map(|number| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(&[22, 3, 1][..number % 2 * 3]).unwrap();
+            stream
+        })
+        .collect();
+    let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
+    assert!(text.ends_with("hello"), "{text}");
+    drop(silent);
+}
+
 #[test]
 fn requests_with_a_client_certificate_bypass_the_cache() {
     let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60").body("hello")));

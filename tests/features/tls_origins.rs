@@ -185,6 +185,22 @@ fn a_body_that_ends_without_close_notify_is_not_stored() {
     assert_eq!(fetches.load(Ordering::SeqCst), 3);
 }
 
+/// Regression: in TLS 1.3 the handshake of the client ends before the server can refuse it, and the alert was taken for a lost
+/// connection.
+#[test]
+fn a_backend_that_demands_a_certificate_is_named() {
+    let ca = Ca::new();
+    ca.issue("app", "localhost");
+    let config = ca.server_that_demands_certificates("app");
+    let backend = Backend::new(config, |_| panic!("the handshake ends without a certificate"));
+    let proxy = proxy("localhost", backend.port, &format!("{{ ca = \"{}\" }}", ca.file()));
+    let response = proxy.get("/");
+    assert_eq!(response.status, 502);
+    let proxy_status = response.field("Proxy-Status").unwrap_or_default();
+    let says = "it demands a client certificate";
+    assert!(proxy_status.contains("tls_alert_received") && proxy_status.contains(says), "{proxy_status}");
+}
+
 /// The checks of a pool use its TLS.
 #[test]
 fn checks_are_made_over_tls() {

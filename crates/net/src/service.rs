@@ -145,6 +145,8 @@ pub struct AcceptTls {
     pub config: Arc<rustls::ServerConfig>,
     /// The most time for a handshake.
     pub timeout: Duration,
+    /// The most connections of this core that may be without a finished handshake. If one more comes, the oldest ends.
+    pub max_handshakes: usize,
 }
 
 /// Why a connection's input was not accepted as a request.

@@ -147,7 +147,7 @@ impl Service for Core {
     }
 
     fn tls(&self, listener: ListenerId) -> Option<AcceptTls> {
-        self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept())
+        self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept(self.shared.max_handshakes()))
     }
 
     fn handshake_ended(&self, peer: &Peer) {

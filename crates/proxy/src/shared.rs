@@ -62,6 +62,10 @@ pub struct Shared {
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
+/// The most client connections of a core without a finished TLS handshake, whatever the limit of connections. Each holds a few
+/// kilobytes.
+const MAX_HANDSHAKES: usize = 1024;
+
 /// Finds the answer to a challenge by its token.
 pub type ChallengeAnswers = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -211,6 +215,14 @@ impl Shared {
     /// The limit of client connections.
     pub fn connection_limit(&self) -> usize {
         self.connection_limit.load(Ordering::Relaxed)
+    }
+
+    /// The most client connections of a core without a finished TLS handshake: of all cores together half of all connections, so
+    /// that clients who leave theirs unfinished do not keep out the others.
+    pub(crate) fn max_handshakes(&self) -> usize {
+        // One set of counters belongs to no core.
+        let cores = self.counters.len() - 1;
+        (self.connection_limit() / 2 / cores.max(1)).clamp(1, MAX_HANDSHAKES)
     }
 
     /// Changes the limit. Open connections above it stay.

@@ -1,6 +1,8 @@
 //! The reasons for which there is no TLS with a backend.
 
-use rustls::{CertificateError, Error};
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, Error};
 use sandarac_message::status_fields::ProxyError;
 use sandarac_net::tls::HandshakeFault;
 
@@ -23,6 +25,8 @@ pub enum TlsFault {
     BadCertificate,
     /// The backend refused the connection with an alert.
     Alert,
+    /// The backend refused the connection because it got no certificate of ours.
+    AsksForCertificate,
     /// The backend has no version, suite or group in common with this program.
     Incompatible,
     /// The backend does not speak TLS, or breaks its rules.
@@ -46,7 +50,7 @@ impl TlsFault {
     /// The error type for Proxy-Status (RFC 9209 §2.3).
     pub(crate) const fn proxy_error(self) -> ProxyError {
         match self {
-            TlsFault::Alert => ProxyError::TlsAlertReceived,
+            TlsFault::Alert | TlsFault::AsksForCertificate => ProxyError::TlsAlertReceived,
             TlsFault::Incompatible | TlsFault::Protocol | TlsFault::Ended => ProxyError::TlsProtocolError,
             TlsFault::NoCas
             | TlsFault::UnknownIssuer
@@ -76,6 +80,9 @@ impl TlsFault {
             }
             TlsFault::BadCertificate => "its certificate does not verify",
             TlsFault::Alert => "it refused the connection with an alert",
+            TlsFault::AsksForCertificate => {
+                "it demands a client certificate; name one in [pool.NAME] tls.certificate"
+            }
             TlsFault::Incompatible => "it has no version or cipher suite in common with this program",
             TlsFault::Protocol => "it does not speak TLS properly; is http:// meant?",
             TlsFault::Ended => "the connection ended in the handshake",
@@ -87,7 +94,20 @@ impl TlsFault {
 
     /// The reason of a failed handshake.
     pub(crate) fn of(fault: &HandshakeFault) -> TlsFault {
-        let HandshakeFault::Tls(error) = fault else { return TlsFault::Ended };
+        match fault {
+            HandshakeFault::Tls(error) => TlsFault::of_error(error),
+            _ => TlsFault::Ended,
+        }
+    }
+
+    /// The alert that ended a connection, if that was one. In TLS 1.3 our handshake ends before the backend has seen that it gets
+    /// no certificate (RFC 8446 §4.4.2.4).
+    pub(crate) fn of_alert(error: &io::Error) -> Option<TlsFault> {
+        let error = error.get_ref()?.downcast_ref::<Error>()?;
+        matches!(error, Error::AlertReceived(_)).then(|| TlsFault::of_error(error))
+    }
+
+    fn of_error(error: &Error) -> TlsFault {
         match error {
             Error::InvalidCertificate(why) => match why {
                 // A signature is bad if another CA has the name of a trusted one.
@@ -107,6 +127,7 @@ impl TlsFault {
                 _ => TlsFault::BadCertificate,
             },
             Error::NoCertificatesPresented | Error::UnsupportedNameType => TlsFault::BadCertificate,
+            Error::AlertReceived(AlertDescription::CertificateRequired) => TlsFault::AsksForCertificate,
             Error::AlertReceived(_) => TlsFault::Alert,
             Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsFault::Incompatible,
             _ => TlsFault::Protocol,

@@ -36,6 +36,7 @@ mod file;
 mod identity;
 mod key_log;
 mod names;
+mod patience;
 mod provider;
 mod runtime;
 mod server;

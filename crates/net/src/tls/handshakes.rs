@@ -26,7 +26,7 @@ impl Default for Handshakes {
 impl Handshakes {
     /// Adds a handshake. If there are more than `most` then, ends the oldest: an attacker who leaves
     /// handshakes unfinished loses those, and clients that go on do not.
-    pub(super) fn enter(&self, most: usize, waker: &Waker) -> Running<'_> {
+    pub(crate) fn enter(&self, most: usize, waker: &Waker) -> Running<'_> {
         let number = self.begun.get();
         self.begun.set(number + 1);
         let mut running = self.running.borrow_mut();
@@ -54,14 +54,14 @@ impl Handshakes {
 }
 
 /// A handshake's entry among those of its core.
-pub(super) struct Running<'h> {
+pub(crate) struct Running<'h> {
     handshakes: &'h Handshakes,
     number: u64,
 }
 
 impl Running<'_> {
     /// Whether it must end, because there are too many.
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         !self.handshakes.running.borrow().contains_key(&self.number)
     }
 }
