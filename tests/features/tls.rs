@@ -41,11 +41,21 @@ fn get_with(
     name: &str,
     fields: &str,
 ) -> Result<(String, Vec<u8>), std::io::Error> {
+    get_target(proxy, client, name, "/", fields)
+}
+
+fn get_target(
+    proxy: &Sandarac,
+    client: &Arc<ClientConfig>,
+    name: &str,
+    target: &str,
+    fields: &str,
+) -> Result<(String, Vec<u8>), std::io::Error> {
     let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
     let connection =
         ClientConnection::new(client.clone(), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
     let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
-    write!(stream, "GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{fields}\r\n")?;
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{fields}\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok((text, stream.conn.peer_certificates().unwrap()[0].to_vec()))
@@ -236,6 +246,18 @@ fn clients_without_a_handshake_do_not_keep_out_others() {
     drop(silent);
 }
 
+/// RFC 9110 §7.4: what is stored for http must not be had, or filled, over a connection that is for https, and the reverse.
+#[test]
+fn a_target_of_the_other_scheme_is_misdirected() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60")));
+    ca.issue("a", "a.example");
+    let proxy = sandarac().config(with_tls(&origin, &directory(&ca))).start();
+    for (target, status) in [("http://a.example/", "421"), ("https://a.example/", "200"), ("/", "200")] {
+        let (text, _) = get_target(&proxy, &ca.client(), "a.example", target, "").unwrap();
+        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{target}: {text}");
+    }
+}
+
 #[test]
 fn requests_with_a_client_certificate_bypass_the_cache() {
     let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60").body("hello")));
@@ -254,6 +276,47 @@ fn requests_with_a_client_certificate_bypass_the_cache() {
     let (text, _) = get(&proxy, &ca.client_with_certificate(), "a.example").unwrap();
     assert!(text.contains("detail=client-certificate"), "{text}");
     assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn a_rule_that_keys_the_certificate_gives_each_client_its_own_response() {
+    let (ca, origin) = (
+        Ca::new(),
+        Origin::new(|request| {
+            let whose = request.field("Client-Cert").unwrap_or("nobody").to_owned();
+            reply(200).cache("max-age=60").body(whose)
+        }),
+    );
+    ca.issue("a", "a.example");
+    let pem = ca.directory.join("clients.ca");
+    write(&pem, &ca.pem);
+    let clients = format!("client_certificates = {{ mode = \"optional\", ca = \"{}\" }} }}", pem.display());
+    let tls = directory(&ca).replace(" }", &format!(", {clients}"));
+    let route = "cache = { key_fields = [\"Client-Cert\"] }";
+    let text =
+        site(&origin.url(), route, "").replace("\"127.0.0.1:0\"", &format!("\"127.0.0.1:0\"\ntls = {tls}"));
+    let proxy = sandarac().config(text).start();
+    let (one, leaf) = ca.client_with_chain();
+    let (other, another) = ca.client_with_chain();
+    let nobody = ca.client();
+    let claim = format!("Client-Cert: :{}:\r\n", STANDARD.encode(&leaf));
+    // The line break after the fields ends a body of three bytes.
+    let claim_with_body = format!("{claim}Content-Length: 3\r\n\r\n?");
+    for is_first in [true, false] {
+        for (client, fields, whose) in [
+            (&one, "", format!(":{}:", STANDARD.encode(&leaf))),
+            (&other, &*claim, format!(":{}:", STANDARD.encode(&another))),
+            (&nobody, "", "nobody".to_owned()),
+            (&nobody, &*claim, "nobody".to_owned()),
+        ] {
+            let (text, _) = get_with(&proxy, client, "a.example", fields).unwrap();
+            assert!(text.ends_with(&whose), "{whose} gets {text}");
+            assert!(is_first || text.contains("; hit"), "{text}");
+        }
+    }
+    let (text, _) = get_with(&proxy, &nobody, "a.example", &claim_with_body).unwrap();
+    assert!(text.ends_with("nobody"), "{text}");
+    assert_eq!(origin.requests().iter().filter(|request| !request.fields.has("Content-Length")).count(), 3);
 }
 
 /// A site with an `optional` client certificate and a listener in clear, whose clients are trusted if `trusted` says so.

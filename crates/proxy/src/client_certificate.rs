@@ -4,7 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use sandarac_config::ClientCertificateForward;
-use sandarac_message::{Field, FieldsBuf, TooLarge};
+use sandarac_message::{Field, Fields, FieldsBuf, TooLarge};
+use sandarac_policy::KeyRule;
 
 const CLIENT_CERT: &[u8] = b"Client-Cert";
 const CLIENT_CERT_CHAIN: &[u8] = b"Client-Cert-Chain";
@@ -17,6 +18,32 @@ pub(crate) fn is_client_certificate(field: &Field<'_>) -> bool {
         field.name.len() == name.len() && field.name.iter().zip(name).all(same)
     };
     is(CLIENT_CERT) || is(CLIENT_CERT_CHAIN)
+}
+
+/// Whether a rule keys the client's own certificate, so that each has responses of its own.
+pub(crate) fn keys_certificate(rule: &KeyRule) -> bool {
+    keys(rule, CLIENT_CERT)
+}
+
+fn keys(rule: &KeyRule, name: &[u8]) -> bool {
+    rule.fields.iter().any(|keyed| keyed.eq_ignore_ascii_case(name))
+}
+
+/// The fields of a request from a client that is not trusted, with the certificates of its connection in place of those that it
+/// claims, as far as the rule keys them. The key, the request to the backend and `Vary` then see what was verified.
+pub(crate) fn with_certificates(
+    fields: Fields<'_>,
+    certificates: &[CertificateDer<'_>],
+    rule: &KeyRule,
+) -> Result<FieldsBuf, TooLarge> {
+    let mut kept = FieldsBuf::new();
+    kept.extend(fields, |field| !is_client_certificate(field))?;
+    let forward = match keys(rule, CLIENT_CERT_CHAIN) {
+        true => ClientCertificateForward::Chain,
+        false => ClientCertificateForward::Leaf,
+    };
+    add_client_certificate(&mut kept, certificates, forward)?;
+    Ok(kept)
 }
 
 /// Adds the certificates of a client, its own first; nothing if it has none.

@@ -220,7 +220,7 @@ impl Fault {
             Fault::BadTarget(why) => why.to_string(),
             Fault::BadPath(why) => why.to_string(),
             Fault::NoHost => "the request has no host to be redirected to".into(),
-            Fault::Misdirected => "the target is https, but the connection is not secured".into(),
+            Fault::Misdirected => "the scheme of the target is not that of the connection".into(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),

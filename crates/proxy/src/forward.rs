@@ -178,10 +178,11 @@ impl<'a> Forward<'a> {
     /// Whether a received field is dropped or rewritten.
     fn is_withheld(&self, field: &Field<'_>) -> bool {
         match (field.id, self.purpose) {
-            (Name::Other, _) if !self.requester.trusted && is_client_certificate(field) => true,
             (Name::Host | Name::Expect, _) => true,
             (Name::Trailer, _) => !self.trailers,
+            // Keyed certificates are those of the connection by now, or a trusted proxy's word.
             (Name::Other, Purpose::Fill { rule, .. }) if is_keyed(field, rule) => false,
+            (Name::Other, _) if !self.requester.trusted && is_client_certificate(field) => true,
             (Name::Other, _) if field.is(PROXY) || self.is_claimed_address(field) => true,
             (Name::Other, _) if field.name.contains(&b'_') && !self.introduction.underscores => true,
             (Name::Other, Purpose::Fill { .. }) if is_client_certificate(field) => true,
