@@ -254,6 +254,17 @@ impl Fault {
         }
     }
 
+    /// The description with what to do about it, for the log.
+    pub(crate) fn log_text(&self) -> String {
+        match self {
+            Fault::TlsFailed(fault) => {
+                let remedy = fault.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+                format!("{}{remedy}", self.text())
+            }
+            _ => self.text(),
+        }
+    }
+
     /// Whether the origin could not be reached or did not respond properly, so that a stale response may
     /// stand in (RFC 5861 §4, RFC 9111 §4.2.4).
     pub fn is_origins(&self) -> bool {

@@ -66,29 +66,32 @@ impl TlsFault {
     /// A description for people and logs.
     pub(crate) const fn text(self) -> &'static str {
         match self {
-            TlsFault::UnknownIssuer => {
-                "its certificate was issued by no CA that is trusted; name the CA in [pool.NAME] tls.ca"
-            }
-            TlsFault::WrongName => {
-                "its certificate is for another name; name it in [pool.NAME] tls.server_name"
-            }
+            TlsFault::UnknownIssuer => "its certificate was issued by no CA that is trusted",
+            TlsFault::WrongName => "its certificate is for another name",
             TlsFault::Expired => "its certificate has expired",
             TlsFault::NotYetValid => "its certificate is not valid yet",
             TlsFault::Revoked => "its certificate was revoked",
-            TlsFault::IsCa => {
-                "its certificate is that of a CA (CA:TRUE), which no server may present; make it with CA:FALSE"
-            }
+            TlsFault::IsCa => "its certificate is that of a CA (CA:TRUE)",
             TlsFault::BadCertificate => "its certificate does not verify",
             TlsFault::Alert => "it refused the connection with an alert",
-            TlsFault::AsksForCertificate => {
-                "it demands a client certificate; name one in [pool.NAME] tls.certificate"
-            }
+            TlsFault::AsksForCertificate => "it demands a client certificate",
             TlsFault::Incompatible => "it has no version or cipher suite in common with this program",
-            TlsFault::Protocol => "it does not speak TLS properly; is http:// meant?",
+            TlsFault::Protocol => "it does not speak TLS properly",
             TlsFault::Ended => "the connection ended in the handshake",
-            TlsFault::NoCas => {
-                "the system has no CA certificates (package ca-certificates), and [pool.NAME] tls.ca names none"
-            }
+            TlsFault::NoCas => "there are no CA certificates to verify it by",
+        }
+    }
+
+    /// What to do about it, for the log: clients are not told of settings.
+    pub(crate) const fn remedy(self) -> Option<&'static str> {
+        match self {
+            TlsFault::UnknownIssuer => Some("name the CA in [pool.NAME] tls.ca"),
+            TlsFault::WrongName => Some("name it in [pool.NAME] tls.server_name"),
+            TlsFault::IsCa => Some("no server may present it; make one with CA:FALSE"),
+            TlsFault::AsksForCertificate => Some("name one in [pool.NAME] tls.certificate"),
+            TlsFault::Protocol => Some("is http:// meant?"),
+            TlsFault::NoCas => Some("install the package ca-certificates, or name one in [pool.NAME] tls.ca"),
+            _ => None,
         }
     }
 

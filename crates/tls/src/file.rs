@@ -62,6 +62,8 @@ pub(crate) struct Sections {
 
 /// The sections of the text of the file at `path`.
 pub(crate) fn sections(path: &Path, text: &[u8]) -> Result<Sections, Fault> {
+    // Some editors begin a file with a byte order mark.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut found = Sections { has_encrypted_key: has_encrypted_key(text), ..Sections::default() };
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(text) {
         // An encrypted key in the old style has header lines, which are no base64: it is reported as encrypted.

@@ -193,7 +193,7 @@ impl Exchange<'_> {
         }
         let broke = (self.handling.detail == Some(Detail::OriginBroke))
             .then(|| "the response broke off at the backend".to_owned());
-        let error = fault.map(Fault::text).or(broke).or_else(|| {
+        let error = fault.map(Fault::log_text).or(broke).or_else(|| {
             let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
             self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))
         });
