@@ -7,6 +7,7 @@ mod bodies;
 mod broken_off;
 mod ca;
 mod classes;
+mod client_hellos;
 mod coalescing;
 mod config;
 mod conformance_newer;
