@@ -363,6 +363,27 @@ fn clients_cannot_claim_a_certificate() {
     assert_eq!(origin.last().field("Client-Cert"), None);
 }
 
+/// Backends that were behind another proxy believe its fields.
+#[test]
+fn clients_cannot_claim_a_certificate_in_the_fields_of_other_proxies() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("no-store")));
+    let proxy = with_client_certificates(&ca, &origin, "", "");
+    let claims = "X-SSL-Client-Verify: claim\r\nssl-client-cert: claim\r\nSSL_CLIENT_S_DN: claim\r\n\
+                  X-Forwarded-Client-Cert: claim\r\nX-Forwarded-Tls-Client-Cert-Info: claim\r\n\
+                  X-Client-Cert: claim\r\nX-Client-DNS: kept\r\n";
+    for client in [ca.client(), ca.client_with_certificate()] {
+        get_with(&proxy, &client, "a.example", claims).unwrap();
+        let sent = origin.last();
+        let lines = sent.fields.lines();
+        assert!(lines.iter().all(|(_, value)| *value != "claim"), "{lines:?}");
+        assert_eq!(sent.field("X-Client-DNS"), Some("kept"));
+    }
+    // Who asks for no certificates may have a use of its own for such names.
+    let request = sandarac_test_support::get("/").host("a.example").with("X-SSL-Client-Verify", "kept");
+    sandarac_test_support::Conn::to(&proxy.addresses()[1]).exchange(&request).expect(200);
+    assert_eq!(origin.last().field("X-SSL-Client-Verify"), Some("kept"));
+}
+
 #[test]
 fn a_trusted_proxy_may_name_the_certificate_of_its_client_and_bypasses_the_cache() {
     let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60")));
