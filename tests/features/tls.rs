@@ -95,8 +95,9 @@ fn a_bad_pair_keeps_the_process_from_starting() {
     for command in [None, Some("check")] {
         let mut setup = sandarac().config(text.clone());
         setup = command.into_iter().fold(setup, |setup, command| setup.arg(command));
-        let said = setup.run().failure().stderr;
-        assert!(said.contains("b.crt"), "{said}");
+        let output = setup.run().failure();
+        assert!(output.stderr.contains("b.crt"), "{}", output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
     }
 }
 
@@ -140,8 +141,10 @@ fn a_reload_with_a_bad_pair_changes_nothing() {
         &ca.directory.join("a.key"),
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
     );
-    let said = proxy.reload(&text).failure().stderr;
+    let output = proxy.reload(&text).failure();
+    let said = &output.stderr;
     assert!(said.contains("a.key is encrypted") && said.contains("(encrypted_key)"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
     assert_eq!(get(&proxy, &ca.client(), "a.example").unwrap().1, before);
     write(&ca.directory.join("a.key"), &key);
     ca.issue("b", "b.example");

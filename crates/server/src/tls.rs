@@ -1,6 +1,7 @@
 //! The certificates and the other files of TLS: opened at a start, at a reload, and by `check`.
 
 use std::fmt::{self, Write as _};
+use std::io;
 use std::sync::{Arc, LazyLock};
 
 use rustls::ClientConfig;
@@ -157,14 +158,22 @@ impl fmt::Display for TlsFaults {
     }
 }
 
+impl std::error::Error for TlsFaults {}
+
 impl From<TlsFaults> for Failure {
     fn from(faults: TlsFaults) -> Failure {
         Failure::Usage(faults.to_string())
     }
 }
 
+impl From<TlsFaults> for io::Error {
+    fn from(faults: TlsFaults) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, faults)
+    }
+}
+
 impl From<TlsFaults> for Refusal {
     fn from(faults: TlsFaults) -> Refusal {
-        Refusal::failed(faults.to_string())
+        Refusal::invalid(faults.to_string())
     }
 }
