@@ -114,6 +114,7 @@ async fn accept_loop<S: Service>(
                     tokio::task::spawn_local(http1::serve(connection, service.clone(), sessions.clone()));
                     continue;
                 }
+                service.refused();
                 match sessions.linger() {
                     // Without a handshake there is no way to tell the client.
                     _ if service.tls(listener).is_some() => {}

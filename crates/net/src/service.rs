@@ -68,6 +68,9 @@ pub trait Service: Meter + 'static {
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
 
+    /// A connection is turned away because it was not admitted.
+    fn refused(&self);
+
     /// A connection that was admitted has ended.
     fn closed(&self);
 

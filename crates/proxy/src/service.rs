@@ -190,8 +190,17 @@ impl Service for Core {
 
     fn admit(&self) -> bool {
         let admitted = self.shared.admit();
-        self.counters.one(if admitted { Counter::Connections } else { Counter::ConnectionsRefused });
+        if admitted {
+            self.counters.one(Counter::Connections);
+        }
         admitted
+    }
+
+    fn refused(&self) {
+        self.counters.one(Counter::ConnectionsRefused);
+        self.shared.log_throttled(LogTopic::Clients, || {
+            "too many client connections: some are answered 503".to_owned()
+        });
     }
 
     fn closed(&self) {

@@ -341,9 +341,6 @@ impl Shared {
             return true;
         }
         self.closed();
-        self.log_throttled(LogTopic::Clients, || {
-            "too many client connections: some are answered 503".to_owned()
-        });
         false
     }
 

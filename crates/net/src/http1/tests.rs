@@ -190,6 +190,8 @@ impl Service for Echo {
         true
     }
 
+    fn refused(&self) {}
+
     fn closed(&self) {}
 
     fn panicked(&self) {}
