@@ -51,14 +51,23 @@ fn get_target(
     target: &str,
     fields: &str,
 ) -> Result<(String, Vec<u8>), std::io::Error> {
-    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
-    let connection =
-        ClientConnection::new(client.clone(), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
-    let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
+    let mut stream = connect(proxy, client, name)?;
     write!(stream, "GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{fields}\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok((text, stream.conn.peer_certificates().unwrap()[0].to_vec()))
+}
+
+/// A connection whose handshake begins when it is used.
+fn connect(
+    proxy: &Sandarac,
+    client: &Arc<ClientConfig>,
+    name: &str,
+) -> Result<StreamOwned<ClientConnection, TcpStream>, std::io::Error> {
+    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let connection = ClientConnection::new(client.clone(), name).unwrap();
+    Ok(StreamOwned::new(connection, TcpStream::connect(address)?))
 }
 
 #[test]
@@ -246,6 +255,35 @@ fn clients_without_a_handshake_do_not_keep_out_others() {
         .collect();
     let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
     assert!(text.ends_with("hello"), "{text}");
+    drop(silent);
+}
+
+/// Regression: unfinished handshakes within their share of the connections kept out others, if clients had the rest.
+#[test]
+fn an_unfinished_handshake_makes_room_for_another_client() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).body("hello")));
+    ca.issue("a", "a.example");
+    let tls = directory(&ca).replace(" }", ", handshake_timeout = \"10m\" }");
+    let text = with_tls(&origin, &tls);
+    let proxy = sandarac().config(format!("threads = 1\n{text}\n[limits]\nconnections = 8\n")).start();
+    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
+    let mut served: Vec<_> = (0..4).map(|_| connect(&proxy, &ca.client(), "a.example").unwrap()).collect();
+    let mut is_served = || {
+        served.iter_mut().all(|stream| {
+            write!(stream, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").unwrap();
+            let mut received = Vec::new();
+            while !received.ends_with(b"hello") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                received.extend(byte);
+            }
+            received.starts_with(b"HTTP/1.1 200 ")
+        })
+    };
+    assert!(is_served());
+    let silent: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
+    eventually("a place", || get(&proxy, &ca.client(), "a.example").ok());
+    assert!(is_served(), "other connections stay");
     drop(silent);
 }
 

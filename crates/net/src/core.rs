@@ -107,6 +107,7 @@ async fn accept_loop<S: Service>(
                 let mut is_admitted = service.admit();
                 if !is_admitted {
                     // Sessions that are to end, such as handshakes of which there are too many, do so now.
+                    sessions.handshakes.end_stalled();
                     tokio::task::yield_now().await;
                     is_admitted = service.admit();
                 }
