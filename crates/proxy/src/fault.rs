@@ -1,6 +1,7 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
 use crate::tls_fault::TlsFault;
+use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
@@ -101,7 +102,7 @@ impl Fault {
         Fault::NoDescriptors,
         Fault::ConnectLate,
         Fault::TlsFailed(TlsFault::UnknownIssuer),
-        Fault::TlsFailed(TlsFault::Alert),
+        Fault::TlsFailed(TlsFault::Alert(AlertDescription::HandshakeFailure)),
         Fault::TlsFailed(TlsFault::Protocol),
         Fault::NoResponse,
         Fault::Unasked,

@@ -1,10 +1,11 @@
 //! The reasons for which there is no TLS with a backend.
 
+use std::borrow::Cow;
 use std::io;
 
 use rustls::{AlertDescription, CertificateError, Error};
 use sandarac_message::status_fields::ProxyError;
-use sandarac_net::tls::HandshakeFault;
+use sandarac_net::tls::{HandshakeFault, alert_name};
 
 /// Why there is no TLS with a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum TlsFault {
     /// The certificate does not verify for another reason.
     BadCertificate,
     /// The backend refused the connection with an alert.
-    Alert,
+    Alert(AlertDescription),
     /// The backend refused the connection because it got no certificate of ours.
     AsksForCertificate,
     /// The backend has no version, suite or group in common with this program.
@@ -50,7 +51,7 @@ impl TlsFault {
     /// The error type for Proxy-Status (RFC 9209 §2.3).
     pub(crate) const fn proxy_error(self) -> ProxyError {
         match self {
-            TlsFault::Alert | TlsFault::AsksForCertificate => ProxyError::TlsAlertReceived,
+            TlsFault::Alert(_) | TlsFault::AsksForCertificate => ProxyError::TlsAlertReceived,
             TlsFault::Incompatible | TlsFault::Protocol | TlsFault::Ended => ProxyError::TlsProtocolError,
             TlsFault::NoCas
             | TlsFault::UnknownIssuer
@@ -64,8 +65,8 @@ impl TlsFault {
     }
 
     /// A description for people and logs.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
+    pub(crate) fn text(self) -> Cow<'static, str> {
+        let text = match self {
             TlsFault::UnknownIssuer => "its certificate was issued by no CA that is trusted",
             TlsFault::WrongName => "its certificate is for another name",
             TlsFault::Expired => "its certificate has expired",
@@ -73,13 +74,16 @@ impl TlsFault {
             TlsFault::Revoked => "its certificate was revoked",
             TlsFault::IsCa => "its certificate is that of a CA (CA:TRUE)",
             TlsFault::BadCertificate => "its certificate does not verify",
-            TlsFault::Alert => "it refused the connection with an alert",
+            TlsFault::Alert(alert) => {
+                return format!("it refused the connection with the alert {}", alert_name(alert)).into();
+            }
             TlsFault::AsksForCertificate => "it demands a client certificate",
             TlsFault::Incompatible => "it has no version or cipher suite in common with this program",
             TlsFault::Protocol => "it does not speak TLS properly",
             TlsFault::Ended => "the connection ended in the handshake",
             TlsFault::NoCas => "there are no CA certificates to verify it by",
-        }
+        };
+        text.into()
     }
 
     /// What to do about it, for the log: clients are not told of settings.
@@ -131,7 +135,7 @@ impl TlsFault {
             },
             Error::NoCertificatesPresented | Error::UnsupportedNameType => TlsFault::BadCertificate,
             Error::AlertReceived(AlertDescription::CertificateRequired) => TlsFault::AsksForCertificate,
-            Error::AlertReceived(_) => TlsFault::Alert,
+            Error::AlertReceived(alert) => TlsFault::Alert(*alert),
             Error::PeerIncompatible(_) | Error::NoApplicationProtocol => TlsFault::Incompatible,
             _ => TlsFault::Protocol,
         }

@@ -125,14 +125,17 @@ fn write_error(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
 }
 
 /// The name of an alert as RFC 8446 §6 writes it, such as `certificate_unknown`.
-fn alert_name(alert: AlertDescription) -> String {
+pub fn alert_name(alert: AlertDescription) -> String {
+    let words = format!("{alert:?}");
     let mut name = String::new();
-    let mut was_capital = true;
-    for letter in format!("{alert:?}").chars() {
-        if letter.is_ascii_uppercase() && !was_capital {
+    for (at, letter) in words.char_indices() {
+        let (before, rest) = words.split_at(at);
+        let begins_word = letter.is_ascii_uppercase()
+            && (before.ends_with(|last: char| last.is_ascii_lowercase())
+                || rest[1..].starts_with(|next: char| next.is_ascii_lowercase()));
+        if begins_word && at > 0 {
             name.push('_');
         }
-        was_capital = letter.is_ascii_uppercase();
         name.push(letter.to_ascii_lowercase());
     }
     name
@@ -152,6 +155,7 @@ mod tests {
         for (alert, name) in [
             (AlertDescription::UnknownCA, "unknown_ca"),
             (AlertDescription::BadCertificate, "bad_certificate"),
+            (AlertDescription::UnknownPSKIdentity, "unknown_psk_identity"),
         ] {
             assert_eq!(text(Error::AlertReceived(alert)), format!("the peer ended it with the alert {name}"));
         }
