@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::certificate::CertificateFiles;
 use crate::fault::{Fault, Reason};
 use crate::file;
-use crate::patience::patiently;
+use crate::patience::{PATIENCE, patiently};
 
 /// The most certificates of a directory.
 pub const MAX_CERTIFICATES: usize = 10_000;
@@ -20,7 +20,7 @@ pub fn certificates_in(directory: &Path) -> Result<Vec<CertificateFiles>, Fault>
     let unreadable = |error: std::io::Error| Fault::new(directory, Reason::Unreadable(error.kind()));
     let mut chains: Vec<PathBuf> = Vec::new();
     let list = |directory: &Path| fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect();
-    let entries: Vec<PathBuf> = patiently(directory, list).map_err(unreadable)?;
+    let entries: Vec<PathBuf> = patiently(directory, PATIENCE, list).map_err(unreadable)?;
     for path in entries {
         let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
         let extension = path.extension().and_then(|extension| extension.to_str());

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::pki_types::{PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 
 use crate::fault::{Fault, Reason};
-use crate::patience::patiently;
+use crate::patience::{PATIENCE, patiently};
 
 /// The most bytes of a file. The largest in use are revocation lists.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -23,7 +23,7 @@ pub(crate) struct Content {
 
 /// Reads a regular file.
 pub(crate) fn read(path: &Path) -> Result<Content, Fault> {
-    let content = patiently(path, |path| {
+    let content = patiently(path, PATIENCE, |path| {
         // Asked before the file is opened: to open a pipe would block.
         let metadata = fs::metadata(path)?;
         if !metadata.is_file() {

@@ -66,6 +66,7 @@ pub use fault::{Fault, Reason};
 pub use file::MAX_FILE_BYTES;
 pub use identity::Identity;
 pub use names::Name;
+pub use patience::patiently;
 pub use provider::{Version, cipher_suite, provider, registered_name};
 pub use runtime::{ChallengeFallback, RuntimeCertificates};
 pub use server::{Loading, ServerSettings, ServerTls};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// The longest that one operation on a file may take.
+/// The longest that one operation on a file of TLS may take.
 pub(crate) const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(200) } else { Duration::from_secs(5) };
 
@@ -20,9 +20,10 @@ static STUCK: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// then fail at once.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`] where it takes longer than [`PATIENCE`]; those of `work`.
-pub(crate) fn patiently<T: Send + 'static>(
+/// [`io::ErrorKind::TimedOut`] where it takes longer than `patience`; those of `work`.
+pub fn patiently<T: Send + 'static>(
     path: &Path,
+    patience: Duration,
     work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     if STUCK.lock().iter().any(|other| other.parent() == path.parent()) {
@@ -35,7 +36,7 @@ pub(crate) fn patiently<T: Send + 'static>(
         let _ = sender.send(work(&owned));
         STUCK.lock().retain(|other| *other != owned);
     })?;
-    match receiver.recv_timeout(PATIENCE) {
+    match receiver.recv_timeout(patience) {
         Ok(result) => result,
         Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::Other.into()),
         Err(RecvTimeoutError::Timeout) => {
@@ -68,21 +69,27 @@ mod tests {
     fn a_file_system_that_hangs_is_not_waited_for_and_is_used_again_when_it_answers() {
         let at = Path::new("/hung/a.crt");
         let (release, work) = hanging();
-        assert_eq!(kind(patiently(at, work)), Err(io::ErrorKind::TimedOut));
+        assert_eq!(kind(patiently(at, PATIENCE, work)), Err(io::ErrorKind::TimedOut));
         // Another thread is not spent on the same directory.
         let untouched = |_: &Path| -> io::Result<&'static str> { panic!("it is tried") };
-        assert_eq!(kind(patiently(Path::new("/hung/b.crt"), untouched)), Err(io::ErrorKind::TimedOut));
-        assert_eq!(kind(patiently(Path::new("/other/b.crt"), |_| Ok("read"))), Ok("read"));
+        assert_eq!(
+            kind(patiently(Path::new("/hung/b.crt"), PATIENCE, untouched)),
+            Err(io::ErrorKind::TimedOut)
+        );
+        assert_eq!(kind(patiently(Path::new("/other/b.crt"), PATIENCE, |_| Ok("read"))), Ok("read"));
         release.send(()).expect("the thread waits");
         while STUCK.lock().iter().any(|other| other == at) {
             thread::yield_now();
         }
-        assert_eq!(kind(patiently(at, |_| Ok("read"))), Ok("read"));
+        assert_eq!(kind(patiently(at, PATIENCE, |_| Ok("read"))), Ok("read"));
     }
 
     #[test]
     fn the_errors_of_the_work_are_returned() {
         let work = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
-        assert_eq!(kind(patiently(Path::new("/fine/a.crt"), work)), Err(io::ErrorKind::PermissionDenied));
+        assert_eq!(
+            kind(patiently(Path::new("/fine/a.crt"), PATIENCE, work)),
+            Err(io::ErrorKind::PermissionDenied)
+        );
     }
 }
