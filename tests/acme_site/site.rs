@@ -58,6 +58,8 @@ fn the_flag_acme_gets_a_certificate_by_http_01_and_a_restart_orders_no_other() {
     assert_eq!(second, first);
     proxy.says("a certificate for example.org, www.example.org is in the ACME directory, valid until");
     assert!(!proxy.stderr().contains("ordering"), "{}", proxy.stderr());
+    let status = proxy.admin(&["status", "--tls", "example.org"]).success().stdout;
+    assert!(status.contains("  valid until ") && status.contains("; next order in "), "{status}");
     assert_eq!(pebble.orders(), 1);
 }
 
@@ -88,7 +90,7 @@ fn the_example_redirects_to_https_answers_the_ca_and_gets_a_certificate() {
         assert!(text.contains(own), "{own}");
         text = text.replace(own, &other);
     }
-    let proxy = sandarac().config(text).start();
+    let proxy = sandarac().config(text.clone()).start();
     let (response, _) = Visitor::trusting(&pebble).get_trusted(tls.address(), "example.org");
     assert!(response.contains("\r\nStrict-Transport-Security: max-age=3600\r\n"), "{response}");
     proxy.says("verified by http-01");
@@ -96,4 +98,10 @@ fn the_example_redirects_to_https_answers_the_ca_and_gets_a_certificate() {
     let response = client.exchange(&get("/a?b=c").host("example.org")).expect(308);
     assert_eq!(response.field("Location"), Some("https://example.org/a?b=c"));
     assert_eq!(pebble.orders(), 1);
+    assert_eq!(proxy.metric("acme_orders"), 1);
+    assert!(proxy.metric("acme_certificate_expiry_timestamp_seconds") > 0);
+    drop(proxy);
+    let said = sandarac().config(text).arg("check").run().success().stdout;
+    assert!(said.contains("Certificate by ACME for example.org, www.example.org, in "), "{said}");
+    assert!(said.contains("  expires at "), "{said}");
 }
