@@ -1,5 +1,6 @@
 //! Sandarac's behaviour, seen from outside: the real binary between raw clients and scripted origins.
 
+mod acme;
 mod admin;
 mod algorithms;
 mod backends;

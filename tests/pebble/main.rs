@@ -12,4 +12,5 @@ mod clock;
 mod node;
 mod orders;
 mod server;
+mod settings;
 mod validated;

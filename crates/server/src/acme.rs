@@ -12,7 +12,7 @@ use rustls::pki_types::UnixTime;
 use rustls::sign::CertifiedKey;
 use sandarac_acme::{
     Acme, ChallengeCertificate, ChallengeKind, Challenges, Clock, Event, ExternalAccount, Fault, KeyedChain,
-    Settings, Sink,
+    Progress, Report, Settings, Sink,
 };
 use sandarac_config::{AcmeConfig, Config, ListenAddress};
 use sandarac_net::wall;
@@ -30,6 +30,7 @@ pub(crate) struct AcmeThreads(Mutex<Vec<Running>>);
 struct Running {
     config: AcmeConfig,
     challenges: Challenges,
+    progress: Progress,
     receiver: Arc<Receiver>,
     _stop: oneshot::Sender<()>,
 }
@@ -74,7 +75,7 @@ impl AcmeThreads {
         for Opened(config, acme) in opened {
             let receiver = Arc::new(Receiver { runtime: runtime.clone(), served: Mutex::default() });
             receiver.serve(acme.certificate());
-            let challenges = acme.challenges();
+            let (challenges, progress) = (acme.challenges(), acme.progress());
             let (stop, stopped) = oneshot::channel::<()>();
             let sink = receiver.clone();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -84,9 +85,14 @@ impl AcmeThreads {
                 });
             });
             thread.map_err(|error| with_context("cannot start a thread for ACME", &error))?;
-            running.push(Running { config, challenges, receiver, _stop: stop });
+            running.push(Running { config, challenges, progress, receiver, _stop: stop });
         }
         Ok(())
+    }
+
+    /// The state of each certificate.
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        self.0.lock().iter().map(|running| running.progress.report()).collect()
     }
 
     /// The response to the challenge with a token, if an order waits for it.
@@ -137,11 +143,12 @@ fn within_patience<T: Send + 'static>(
 }
 
 /// The certificates by ACME of a configuration.
-fn wanted(config: &Config) -> impl Iterator<Item = &AcmeConfig> {
+pub(crate) fn wanted(config: &Config) -> impl Iterator<Item = &AcmeConfig> {
     config.listeners.iter().filter_map(|listener| listener.tls.as_ref()?.acme.as_ref())
 }
 
-fn settings(acme: &AcmeConfig, config: &Config) -> Result<Settings, Fault> {
+/// The settings of a certificate.
+pub(crate) fn settings(acme: &AcmeConfig, config: &Config) -> Result<Settings, Fault> {
     let names = acme.names.iter().map(|name| name.to_string()).collect();
     let external_account = acme.external_account.as_ref().map(|account| {
         let key = fs::read_to_string(&account.key_file)

@@ -1,5 +1,6 @@
 //! The running accelerator: its cores, its listeners, its store, its logs and its admin interface.
 
+mod acme;
 mod admin_server;
 mod certificate_watch;
 mod connection_limit;

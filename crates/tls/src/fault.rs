@@ -201,7 +201,8 @@ impl fmt::Display for Fault {
             ),
             Reason::EmptyDirectory => write!(
                 f,
-                "{path} holds no certificates; NAME.crt and NAME.key, or one NAME.pem with both, are expected"
+                "{path} holds no certificates; NAME.crt and NAME.key, one NAME.pem with both, or NAME/fullchain.pem and \
+                 NAME/privkey.pem are expected"
             ),
             Reason::KeyFileMissing(key) => write!(
                 f,
