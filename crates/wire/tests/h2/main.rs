@@ -1,0 +1,3 @@
+//! HTTP/2 as wire transcripts.
+
+mod frames;
