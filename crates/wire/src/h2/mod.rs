@@ -6,6 +6,7 @@
 mod code;
 mod fault;
 pub mod frame;
+pub mod hpack;
 pub mod settings;
 
 pub use code::ErrorCode;

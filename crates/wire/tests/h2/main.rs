@@ -1,3 +1,4 @@
 //! HTTP/2 as wire transcripts.
 
 mod frames;
+mod hpack;
