@@ -4,12 +4,15 @@
 //! is read without allocation, except in the buffers that the caller lends.
 
 mod code;
+pub mod connection;
 mod fault;
 pub mod frame;
 pub mod head;
 pub mod hpack;
+mod priority;
 pub mod settings;
 
 pub use code::ErrorCode;
 pub use fault::{Fault, FrameError};
 pub use head::{HeadBuf, Refusal};
+pub use priority::Priority;

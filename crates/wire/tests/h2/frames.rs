@@ -149,7 +149,7 @@ fn settings_outside_their_range_are_refused() {
 #[test]
 fn a_long_header_block_is_split() {
     let mut out = Vec::new();
-    encode::headers(&mut out, 1, &[b'x'; 25], true, 10);
+    encode::headers(&mut out, 1, b"x", &[b'x'; 24], true, 10);
     let expected = [raw(1, 1, 1, &[b'x'; 10]), raw(9, 0, 1, &[b'x'; 10]), raw(9, 4, 1, &[b'x'; 5])];
     assert_eq!(out, expected.concat());
 }

@@ -1,5 +1,6 @@
 //! HTTP/2 as wire transcripts.
 
+mod connections;
 mod frames;
 mod heads;
 mod hpack;

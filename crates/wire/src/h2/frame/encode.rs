@@ -11,22 +11,28 @@ pub fn data_header(out: &mut Vec<u8>, stream: u32, len: u32, end_stream: bool) {
     header(out, len, DATA, if end_stream { END_STREAM } else { 0 }, stream);
 }
 
-/// A header block: HEADERS, and CONTINUATION for what exceeds `max_frame_size` bytes.
-pub fn headers(out: &mut Vec<u8>, stream: u32, block: &[u8], end_stream: bool, max_frame_size: u32) {
-    let end_stream = if end_stream { END_STREAM } else { 0 };
-    let (mut part, mut rest) = block.split_at(block.len().min(max_frame_size as usize));
-    let mut kind = HEADERS;
-    let mut flags = end_stream;
-    loop {
-        let end_headers = if rest.is_empty() { END_HEADERS } else { 0 };
-        out.reserve(HEADER_LEN + part.len());
-        header(out, part.len() as u32, kind, flags | end_headers, stream);
+/// A header block: HEADERS, and CONTINUATION for what exceeds `max_frame_size` bytes. `prefix` comes before
+/// the block; it is empty or a table size update.
+pub fn headers(
+    out: &mut Vec<u8>,
+    stream: u32,
+    prefix: &[u8],
+    block: &[u8],
+    end_stream: bool,
+    max_frame_size: u32,
+) {
+    let max = max_frame_size as usize;
+    let (mut part, mut rest) = block.split_at(block.len().min(max.saturating_sub(prefix.len())));
+    let flags = |last: bool, first| if last { END_HEADERS | first } else { first };
+    out.reserve(HEADER_LEN + prefix.len() + part.len());
+    let first = if end_stream { END_STREAM } else { 0 };
+    header(out, (prefix.len() + part.len()) as u32, HEADERS, flags(rest.is_empty(), first), stream);
+    out.extend_from_slice(prefix);
+    out.extend_from_slice(part);
+    while !rest.is_empty() {
+        (part, rest) = rest.split_at(rest.len().min(max));
+        header(out, part.len() as u32, CONTINUATION, flags(rest.is_empty(), 0), stream);
         out.extend_from_slice(part);
-        if rest.is_empty() {
-            return;
-        }
-        (part, rest) = rest.split_at(rest.len().min(max_frame_size as usize));
-        (kind, flags) = (CONTINUATION, 0);
     }
 }
 
