@@ -4,3 +4,4 @@ mod connections;
 mod frames;
 mod heads;
 mod hpack;
+mod second_opinion;
