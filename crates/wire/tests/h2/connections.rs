@@ -540,6 +540,30 @@ fn an_idle_connection_is_small() {
     assert!(size_of::<Connection>() <= 512, "{}", size_of::<Connection>());
 }
 
+#[test]
+fn a_ping_for_each_frame_that_is_sent_is_free() {
+    let mut server = Side::server();
+    server.feed(&get(1, true)).unwrap();
+    server.connection.send_head(1, b"\x88", false, &mut server.out).unwrap();
+    for _ in 0..20_000 {
+        server.connection.send_data(1, 1, false, &mut server.out).unwrap();
+        server.feed(&raw(6, 0, 0, b"bandwidt")).unwrap();
+        server.feed(&window_update(0, 1024)).unwrap();
+        server.feed(&window_update(1, 1024)).unwrap();
+        server.connection.replies_sent();
+        server.out.clear();
+    }
+}
+
+#[test]
+fn cancelled_uploads_are_not_forgiven_for_their_data() {
+    let upload = |count: u32| {
+        let id = count * 2 + 1;
+        [get(id, false), raw(0, 0, id, &[0; 16_000]), reset(id)].concat()
+    };
+    assert_eq!(flood(&mut Side::server(), Fault::RapidReset, upload), (BUDGET - 8) / 4);
+}
+
 proptest! {
     /// A connection gives the same events and replies however its input is cut.
     #[test]

@@ -10,7 +10,11 @@ pub const BUDGET: u32 = 2000;
 /// The cost that is forgiven in a second: 25 cancelled requests, or 50 PINGs.
 pub const REFILL_PER_SECOND: u32 = 100;
 
-/// Bytes of bodies, in either direction, that forgive a cost of 1.
+/// What a frame of data that we send forgives: one PING, which gRPC clients send to measure their bandwidth
+/// whenever data arrives. Data that the peer sends forgives nothing, because cancelled uploads are an attack.
+const SENT_FRAME: u32 = 2;
+
+/// Bytes of data that we send, and that forgive a cost of 1 more.
 const BYTES_PER_POINT: u32 = 4096;
 
 /// What a request that was answered to its end forgives.
@@ -63,8 +67,6 @@ impl Cost {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Budget {
     owed: u32,
-    /// Bytes moved that have not forgiven anything.
-    bytes: u32,
     /// The time up to which costs are forgiven.
     at: Duration,
 }
@@ -82,11 +84,11 @@ impl Budget {
         if self.owed > BUDGET { Err(fault) } else { Ok(()) }
     }
 
-    /// Bytes of a body were sent or received.
-    pub(super) fn moved(&mut self, bytes: u32) {
-        let bytes = self.bytes.saturating_add(bytes);
-        self.owed = self.owed.saturating_sub(bytes / BYTES_PER_POINT);
-        self.bytes = bytes % BYTES_PER_POINT;
+    /// A frame with these bytes of data was sent.
+    pub(super) fn sent(&mut self, bytes: u32) {
+        if bytes > 0 {
+            self.owed = self.owed.saturating_sub(SENT_FRAME + bytes / BYTES_PER_POINT);
+        }
     }
 
     /// A request was answered to its end.
@@ -115,8 +117,8 @@ mod tests {
         (0..25).for_each(|_| budget.answered());
         assert_eq!(charges(&mut budget, Cost::Ping, 0), 50);
         let mut budget = Budget { owed: BUDGET, ..Budget::default() };
-        (0..100).for_each(|_| budget.moved(4096));
-        assert_eq!(charges(&mut budget, Cost::Ping, 0), 50);
+        (0..10).for_each(|_| budget.sent(8192));
+        assert_eq!(charges(&mut budget, Cost::Ping, 0), 20);
     }
 
     #[test]

@@ -227,7 +227,6 @@ impl Connection {
         if data.is_empty() && !end_stream {
             self.charge(Cost::EmptyFrame, now)?;
         }
-        self.budget.moved(data.len() as u32);
         // The caller knows nothing of padding.
         self.release(id, flow - data.len() as u32, out);
         self.close_if_ended(id);
@@ -278,7 +277,7 @@ impl Connection {
             Some(stream) if stream.receiving == Half::Ended => Some(Fault::HalfClosedStream),
             Some(stream) if stream.receiving == Half::Body && !end_stream => Some(Fault::MalformedMessage),
             Some(_) => None,
-            None if self.role == Role::Server && id % 2 == 0 => return Err(Fault::WrongParity),
+            None if self.role == Role::Server && id.is_multiple_of(2) => return Err(Fault::WrongParity),
             None if self.is_idle(id) && self.role == Role::Client => return Err(Fault::IdleStream),
             None if self.is_idle(id) => {
                 self.highest = id;
@@ -487,7 +486,7 @@ impl Connection {
         now: Duration,
     ) -> Result<Option<Event<'a>>, Fault> {
         self.charge(Cost::Priority, now)?;
-        if self.role == Role::Client || id % 2 == 0 {
+        if self.role == Role::Client || id.is_multiple_of(2) {
             return Err(Fault::InvalidPriorityUpdate);
         }
         let priority = Priority::parse(value);
@@ -528,7 +527,7 @@ impl Connection {
 
     /// Whether the stream was never opened. Pushed streams, of even identifiers, never are.
     fn is_idle(&self, id: u32) -> bool {
-        id % 2 == 0 || id > self.highest
+        id.is_multiple_of(2) || id > self.highest
     }
 
     /// Whether frames on this closed stream are ignored.

@@ -123,7 +123,7 @@ impl Connection {
             stream.sending = Half::Ended;
         }
         encode::data_header(out, id, len, end_stream);
-        self.budget.moved(len);
+        self.budget.sent(len);
         self.close_if_ended(id);
         Ok(())
     }

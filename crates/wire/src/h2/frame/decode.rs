@@ -155,7 +155,7 @@ fn read(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Frame<'_>, F
         PRIORITY => Frame::Priority { stream, dependency: read_dependency(exactly(payload)?) },
         RST_STREAM => Frame::Reset { stream, code: ErrorCode(u32::from_be_bytes(exactly(payload)?)) },
         SETTINGS if has(ACK) && payload.is_empty() => Frame::SettingsAck,
-        SETTINGS if has(ACK) || payload.len() % 6 != 0 => return Err(Fault::InvalidFrameLength),
+        SETTINGS if has(ACK) || !payload.len().is_multiple_of(6) => return Err(Fault::InvalidFrameLength),
         SETTINGS => Frame::Settings(Parameters(payload)),
         PUSH_PROMISE => {
             let (promised, block) =

@@ -52,8 +52,7 @@ fn symbol(window: u64) -> Option<(u8, usize)> {
 }
 
 fn long_symbol(window: u32) -> Option<(u8, usize)> {
-    for length in SHORT_BITS + 1..=LONGEST {
-        let group = &GROUPS[length];
+    for (length, group) in GROUPS.iter().enumerate().skip(SHORT_BITS + 1) {
         if window <= group.last {
             let place = group.at as usize + ((window - group.first) >> (32 - length)) as usize;
             let symbol = SORTED[place];
