@@ -79,6 +79,8 @@ faults! {
     IdleStream = PROTOCOL_ERROR "idle-stream" "frame on an idle stream",
     /// A frame on a stream that has ended (RFC 9113 §5.1).
     ClosedStream = STREAM_CLOSED "closed-stream" "frame on a closed stream",
+    /// HEADERS on a stream below the highest one that is not known to have been open (RFC 9113 §5.1.1).
+    SkippedStream = PROTOCOL_ERROR "skipped-stream" "stream identifier below an earlier one",
     /// A frame after END_STREAM (RFC 9113 §5.1).
     HalfClosedStream = STREAM_CLOSED "half-closed-stream" "frame after the end of a stream",
     /// A new stream whose identifier has the parity of our own (RFC 9113 §5.1.1).

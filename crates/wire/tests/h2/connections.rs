@@ -261,7 +261,10 @@ fn frames_after_the_end_of_a_stream_are_refused() {
     assert_eq!(server.ends(&raw(0, 0, 3, b"x")), Fault::ClosedStream);
     let mut server = Side::server();
     server.feed(&get(5, true)).unwrap();
-    assert_eq!(server.ends(&get(3, true)), Fault::ClosedStream);
+    assert_eq!(server.ends(&get(3, true)), Fault::SkippedStream);
+    let mut server = Side::server();
+    server.feed(&[get(1, false), reset(1), get(3, true)].concat()).unwrap();
+    assert_eq!(server.ends(&get(1, true)), Fault::ClosedStream);
     let mut server = Side::server();
     server.feed(&[get(1, false), reset(1)].concat()).unwrap();
     assert_eq!(server.ends(&raw(0, 0, 1, b"x")), Fault::ClosedStream);

@@ -288,7 +288,8 @@ impl Connection {
                 self.charge(Cost::UselessFrame, now)?;
                 return Ok(None);
             }
-            None => return Err(Fault::ClosedStream),
+            None if self.streams.ended_lately(id) => return Err(Fault::ClosedStream),
+            None => return Err(Fault::SkippedStream),
         };
         if let Some(fault) = fault {
             self.skip_block(block, head)?;

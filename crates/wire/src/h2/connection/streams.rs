@@ -6,10 +6,15 @@ use std::collections::VecDeque;
 /// Streams that we reset and still know. Frames that the peer sent before it knew of the reset are no fault.
 const MAX_RESETS: usize = 64;
 
+/// Streams that ended last and are still known, so that a stream used twice is told from one that was skipped.
+const MAX_ENDED: usize = 8;
+
 /// Open streams, sorted by identifier, and the last resets. Nothing is allocated while there is none.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     open: Vec<Stream>,
+    /// The last streams that were closed, and the place of the next one.
+    ended: ([u32; MAX_ENDED], usize),
     reset: VecDeque<u32>,
     /// Identifiers up to this one may have been reset by us and forgotten.
     forgotten: u32,
@@ -41,6 +46,9 @@ impl Streams {
 
     pub(super) fn close(&mut self, id: u32) -> Option<Stream> {
         let stream = self.open.remove(self.place(id)?);
+        let (ended, at) = &mut self.ended;
+        ended[*at % MAX_ENDED] = id;
+        *at = (*at + 1) % MAX_ENDED;
         // An idle connection holds no table.
         if self.open.is_empty() {
             self.open = Vec::new();
@@ -66,6 +74,11 @@ impl Streams {
     /// Whether we reset this closed stream, or may have.
     pub(super) fn was_reset(&self, id: u32) -> bool {
         id <= self.forgotten || self.reset.contains(&id)
+    }
+
+    /// Whether this stream was open a short time ago.
+    pub(super) fn ended_lately(&self, id: u32) -> bool {
+        self.ended.0.contains(&id)
     }
 
     fn place(&self, id: u32) -> Option<usize> {

@@ -56,12 +56,19 @@ impl Section {
             expect_continue: false,
         };
         let mut refusal = None;
-        decoder.decode(block, bytes, limits.head.saturating_mul(MAX_GROWTH), |bytes, at| {
+        let decoded = decoder.decode(block, bytes, limits.head.saturating_mul(MAX_GROWTH), |bytes, at| {
             if refusal.is_some() {
                 return bytes.truncate(at.name.start);
             }
             refusal = section.take(bytes, spans, at, limits).err();
-        })?;
+        });
+        if decoded.is_err() || refusal.is_some() {
+            bytes.clear();
+            spans.clear();
+            // A hostile block can be decoded to far more than any head that is accepted.
+            bytes.shrink_to(limits.head);
+        }
+        decoded?;
         if let Some(refusal) = refusal {
             return Ok(Err(refusal));
         }

@@ -4,6 +4,7 @@
 
 use super::static_table::{self, ENTRIES};
 use super::{huffman, integer};
+use crate::h1::scan::find_control;
 use sandarac_message::{Name, decimal};
 
 /// Whether strings are Huffman-coded.
@@ -93,11 +94,16 @@ pub fn field(out: &mut Vec<u8>, id: Name, name: &[u8], value: &[u8], strings: St
     }
     let at = out.len();
     string(out, value, strings);
-    if value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+    if find_control(value, 0) != value.len() {
         out.truncate(at);
-        let clean = |&byte: &u8| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte };
-        string(out, &value.iter().map(clean).collect::<Vec<u8>>(), strings);
+        sanitised(out, value, strings);
     }
+}
+
+#[cold]
+fn sanitised(out: &mut Vec<u8>, value: &[u8], strings: Strings) {
+    let clean = |&byte: &u8| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte };
+    string(out, &value.iter().map(clean).collect::<Vec<u8>>(), strings);
 }
 
 /// Whether a field is never put into a table, by any hop (RFC 7541 §7.1.3).
