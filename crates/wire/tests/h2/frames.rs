@@ -1,10 +1,11 @@
 //! Frames, read and written.
 
 use proptest::prelude::*;
-use sandarac_wire::h1::Parsed;
+use sandarac_wire::h1::{self, Parsed};
 use sandarac_wire::h2::frame::{Dependency, Frame, decode, encode};
 use sandarac_wire::h2::settings::Settings;
-use sandarac_wire::h2::{ErrorCode, Fault, FrameError};
+use sandarac_wire::h2::{ErrorCode, Fault, FrameError, Refusal};
+use std::collections::BTreeSet;
 
 /// A frame in bytes, of any type.
 pub(crate) fn raw(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -73,6 +74,20 @@ fn every_frame_type_is_read() {
         Ok(Frame::PriorityUpdate { stream: 5, value: b"u=1, i" })
     );
     assert_eq!(read(&raw(200, 255, 9, b"any")), Ok(Frame::Unknown { kind: 200, stream: 9 }));
+}
+
+#[test]
+fn every_fault_and_refusal_has_its_own_name() {
+    let names: BTreeSet<_> = Fault::ALL.iter().map(|fault| fault.name()).collect();
+    assert_eq!(names.len(), Fault::ALL.len());
+    let names: BTreeSet<_> = Refusal::ALL.iter().map(|refusal| refusal.name()).collect();
+    assert_eq!(names.len(), Refusal::ALL.len());
+    // The same fault of a message has the same status in both versions.
+    for refusal in Refusal::ALL {
+        for same in h1::Refusal::ALL.iter().filter(|same| same.name() == refusal.name()) {
+            assert_eq!(same.status(), refusal.status(), "{}", refusal.name());
+        }
+    }
 }
 
 #[test]

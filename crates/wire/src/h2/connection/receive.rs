@@ -295,7 +295,7 @@ impl Connection {
             self.skip_block(block, head)?;
             self.early_priority(id);
             if fault == Fault::GoingAway {
-                // The peer sends such requests again elsewhere, as GOAWAY told it.
+                // GOAWAY has refused the request; the peer may send it again on another connection.
                 self.streams.remember_reset(id);
                 self.charge(Cost::UselessFrame, now)?;
                 return Ok(None);

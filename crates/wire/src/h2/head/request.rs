@@ -16,8 +16,8 @@ pub struct Request<'a> {
     /// The head. Its target begins with a slash, or is `*`; that of CONNECT without a protocol is the
     /// authority. Its Host is valid and comes from `:authority`, or else from Host. Cookies are joined.
     pub head: RequestHead<'a>,
-    /// `http` or `https` in lower case; `None` for CONNECT without a protocol. The caller MUST NOT believe
-    /// it: it is what the client says.
+    /// `http` or `https` in lower case; `None` for CONNECT without a protocol. The caller MUST NOT trust
+    /// it, because the client chooses it.
     pub scheme: Option<&'static str>,
     /// The protocol of an extended CONNECT (RFC 8441 §4), as `websocket`.
     pub protocol: Option<&'a [u8]>,
