@@ -1,6 +1,7 @@
 //! HTTP/2 as wire transcripts.
 
 mod connections;
+mod floods;
 mod frames;
 mod heads;
 mod hpack;
