@@ -143,7 +143,7 @@ mod tests {
             "no listener has TLS\nACME for a.example, b.example, by https://ca.example/:\n  \
              valid until 1970-04-01 00:00:00 UTC; next order in 60 d 0 h, at 1970-03-02 00:00:00 UTC\n\
              ACME for c.example, by https://ca.example/:\n  \
-             no certificate yet; a self-signed one stands in; next order in 5 min 0 s, at 1970-01-01 00:05:00 UTC\n  \
+             no certificate yet; a self-signed one stands in; next order in 5 m 0 s, at 1970-01-01 00:05:00 UTC\n  \
              2 attempts failed; the last: not_verified: why\n\
              ACME for c.example, by https://ca.example/:\n  \
              no certificate yet; a self-signed one stands in; an order is pending\n"
