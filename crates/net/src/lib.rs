@@ -10,6 +10,7 @@ mod byte_queue;
 mod clock;
 mod conn;
 mod core;
+mod duplex;
 #[cfg(test)]
 mod held_transport;
 mod http1;
@@ -32,6 +33,7 @@ pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
 pub use conn::{Conn, Meter};
+pub use duplex::Duplex;
 pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};
 pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};

@@ -3,7 +3,7 @@
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
 use crate::tls::{HandshakeFault, TlsPeer};
-use crate::{BodyError, BodyStep, Conn, Meter, MinimumRate, Timer};
+use crate::{BodyError, BodyStep, Duplex, Meter, MinimumRate, Timer};
 use sandarac_message::{Fields, Piece, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::{Limits, Refusal};
 use std::io;
@@ -258,8 +258,8 @@ pub trait Client {
         fields: Fields<'_>,
     ) -> io::Result<()>;
 
-    /// The connection and the timer, for the other protocol.
-    fn tunnel(&mut self) -> (&mut Conn, &mut Timer);
+    /// The bytes in both directions and the timer, for the other protocol.
+    fn tunnel(&mut self) -> (&mut dyn Duplex, &mut Timer);
 
     /// Records that the other protocol has ended in order.
     fn end_tunnel(&mut self);

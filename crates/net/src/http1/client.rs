@@ -6,7 +6,7 @@ use super::encoder::{self, Coding, Encoded};
 use crate::response::Response;
 use crate::service::{Client, Peer, Service, SessionLimits};
 use crate::sessions::Sessions;
-use crate::{BodyError, BodyStep, COPIED, Conn, Framer, Output, RateGauge, Timer, Unread};
+use crate::{BodyError, BodyStep, COPIED, Duplex, Framer, Output, RateGauge, Timer, Unread};
 use sandarac_message::{Fields, Piece, Version};
 use sandarac_wire::h1::Refusal;
 use std::future::poll_fn;
@@ -347,7 +347,7 @@ impl Client for Http1Client<'_> {
         self.connection.conn.write(cx, &[IoSlice::new(&head)])
     }
 
-    fn tunnel(&mut self) -> (&mut Conn, &mut Timer) {
+    fn tunnel(&mut self) -> (&mut dyn Duplex, &mut Timer) {
         (&mut self.connection.conn, &mut self.connection.timer)
     }
 
