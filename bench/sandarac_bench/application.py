@@ -39,7 +39,7 @@ class Row:
         return f"{self.page}, as {role}, ab -k -n {effort.page_requests} -c {effort.page_clients}"
 
 
-_PAGES = [
+PAGES = [
     ("static", "static page", "/static.html", b"A static page"),
     ("light", "light dynamic page", "/light.php", b"Calendar of 2026"),
     ("heavy", "heavy dynamic page, 50 queries", "/article.php?id=250", b"<!-- 50 queries -->"),
@@ -47,7 +47,7 @@ _PAGES = [
 ROWS = [
     Row(f"{name}-{role}", page, kind, path, marker)
     for role, kind in (("proxy", "pass"), ("cache", "hit"))
-    for name, page, path, marker in _PAGES
+    for name, page, path, marker in PAGES
 ]
 
 

@@ -75,10 +75,12 @@ def paced(core, port, path, seconds, per_second):
     }
 
 
-def ab(core, port, path, requests, concurrency, keep_alive):
-    """A fixed number of requests by ApacheBench, which speaks HTTP/1.0. Latencies are microseconds."""
+def ab(core, port, path, requests, concurrency, keep_alive, host=None):
+    """A fixed number of requests by ApacheBench, which speaks HTTP/1.0. Latencies are microseconds. Without a `host`, the port
+    is a part of it."""
     with tempfile.NamedTemporaryFile("r", suffix=".csv") as percentiles:
         command = ["taskset", "-c", str(core), "ab", "-q", "-s", "60", "-n", str(requests), "-c", str(concurrency)]
+        command += ["-H", f"Host: {host}"] if host else []
         command += ["-k"] * keep_alive + ["-e", percentiles.name, f"http://{_HOST}:{port}{path}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900)
         if done.returncode:

@@ -167,3 +167,39 @@ fn a_new_contact_is_sent_to_the_ca() {
     let contacts = contacts.lock().expect("no panic");
     assert_eq!(*contacts, [r#"["mailto:a@example.org"]"#, r#"["mailto:b@example.org"]"#]);
 }
+
+#[test]
+fn progress_and_inspection_know_what_failed_and_what_is_kept() {
+    let (clock, dir) = (FakeClock::new(), TempDir::new());
+    let ca = Ca::new(&clock);
+    ca.script(|call| (call.endpoint == "order").then(|| Answer::problem(429, "rateLimited", "slow down")));
+    let settings = settings(&ca, &dir, &["example.org"]);
+    let kept = || sandarac_acme::inspect(settings.clone(), clock.now()).expect("settings that work");
+    assert_eq!(kept().kept, sandarac_acme::Kept::Nothing);
+    assert!(!dir.join("state").exists());
+
+    let node = Node::start(settings.clone(), &clock);
+    node.failure(1);
+    let report = within("the failure to be reported", || {
+        Some(node.progress.report()).filter(|report| report.failed_attempts == 1)
+    });
+    assert_eq!((report.orders, report.failures.get("rate_limited")), (1, Some(&1)));
+    assert!(report.next_order >= clock.now().plus(Duration::from_secs(3600)), "{report:?}");
+    assert_eq!((report.not_after, kept().failed_attempts), (None, 1));
+    assert!(kept().last_fault.is_some_and(|fault| fault.starts_with("rate_limited: ")));
+
+    ca.reform();
+    clock.pass(DAY);
+    node.certificate(1);
+    let report = within("success", || {
+        Some(node.progress.report())
+            .filter(|report| report.failed_attempts == 0 && report.not_after.is_some())
+    });
+    assert_eq!((report.orders, report.last_fault.as_deref()), (2, None));
+    assert!(report.next_order > clock.now().plus(30 * DAY), "{report:?}");
+    assert_eq!(kept().kept, sandarac_acme::Kept::Until(report.not_after.expect("an end")));
+
+    let file = &files(&dir.join("state/certificates"), "example.org-")[0];
+    std::fs::write(file, "rubbish").expect("written");
+    assert!(matches!(kept().kept, sandarac_acme::Kept::Unusable(_)));
+}

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use sandarac_acme::{
-    Acme, ChallengeCertificate, Challenges, Event, Fault, KeyedChain, Limits, Settings, Sink,
+    Acme, ChallengeCertificate, Challenges, Event, Fault, KeyedChain, Limits, Progress, Settings, Sink,
 };
 use sandarac_test_support::within;
 use tokio::sync::oneshot;
@@ -29,6 +29,7 @@ pub(crate) fn limits() -> Limits {
 pub(crate) struct Node {
     pub(crate) heard: Arc<Heard>,
     pub(crate) challenges: Challenges,
+    pub(crate) progress: Progress,
     /// Whether it began with a stand-in.
     pub(crate) began_with_stand_in: bool,
     stop: Option<oneshot::Sender<()>>,
@@ -77,7 +78,8 @@ impl Node {
         let seed = SEED.fetch_add(1, Ordering::Relaxed);
         let clock = clock.clone();
         let acme = Acme::open(settings, Arc::new(move || clock.now()))?;
-        let (challenges, began_with_stand_in) = (acme.challenges(), acme.is_stand_in());
+        let (challenges, progress) = (acme.challenges(), acme.progress());
+        let began_with_stand_in = acme.is_stand_in();
         let heard = Arc::new(Heard::default());
         let sink = Arc::clone(&heard);
         let (stop, stopped) = oneshot::channel();
@@ -87,7 +89,7 @@ impl Node {
                 tokio::select! { _ = acme.run(sink, seed) => {}, _ = stopped => {} }
             });
         });
-        Ok(Node { heard, challenges, began_with_stand_in, stop: Some(stop), thread: Some(thread) })
+        Ok(Node { heard, challenges, progress, began_with_stand_in, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Waits until `count` certificates were issued or found in all. Returns the last.

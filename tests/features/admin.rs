@@ -269,6 +269,11 @@ fn dashboard_and_alert_rules_name_metrics_that_exist() {
     let mut known: Vec<&str> = text.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
     // Only listeners with TLS have it; the tests of TLS look for it.
     known.push("sandarac_certificate_expiry_timestamp_seconds");
+    // Likewise those with ACME.
+    known.push("sandarac_acme_failed_attempts");
+    known.push("sandarac_acme_failures_total");
+    known.push("sandarac_acme_next_order_timestamp_seconds");
+    known.push("sandarac_acme_certificate_expiry_timestamp_seconds");
     let dashboard = include_str!("../../docs/monitoring/grafana.json");
     let parsed: serde_json::Value = serde_json::from_str(dashboard).expect("JSON");
     let panels = parsed["panels"].as_array().expect("panels");

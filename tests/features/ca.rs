@@ -8,6 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, ServerConfig};
 use sandarac_test_support::TempDir;
 
@@ -100,6 +101,19 @@ impl Ca {
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = builder.unwrap().with_no_client_auth().with_single_cert(vec![chain], key);
         Arc::new(config.unwrap())
+    }
+
+    /// A server that presents the certificate issued as `file`, and demands one of this CA.
+    pub(crate) fn server_that_demands_certificates(&self, file: &str) -> Arc<ServerConfig> {
+        let chain = CertificateDer::from_pem_file(self.directory.join(&format!("{file}.crt"))).unwrap();
+        let key = PrivateKeyDer::from_pem_file(self.directory.join(&format!("{file}.key"))).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.unwrap().with_client_cert_verifier(verifier.unwrap());
+        Arc::new(builder.with_single_cert(vec![chain], key).unwrap())
     }
 
     /// The file of the CA's own certificate.

@@ -1,5 +1,6 @@
 //! Sandarac's behaviour, seen from outside: the real binary between raw clients and scripted origins.
 
+mod acme;
 mod admin;
 mod algorithms;
 mod backends;
@@ -7,6 +8,7 @@ mod bodies;
 mod broken_off;
 mod ca;
 mod classes;
+mod client_hellos;
 mod coalescing;
 mod config;
 mod conformance_newer;

@@ -41,14 +41,33 @@ fn get_with(
     name: &str,
     fields: &str,
 ) -> Result<(String, Vec<u8>), std::io::Error> {
-    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
-    let connection =
-        ClientConnection::new(client.clone(), ServerName::try_from(name.to_owned()).unwrap()).unwrap();
-    let mut stream = StreamOwned::new(connection, TcpStream::connect(address)?);
-    write!(stream, "GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{fields}\r\n")?;
+    get_target(proxy, client, name, "/", fields)
+}
+
+fn get_target(
+    proxy: &Sandarac,
+    client: &Arc<ClientConfig>,
+    name: &str,
+    target: &str,
+    fields: &str,
+) -> Result<(String, Vec<u8>), std::io::Error> {
+    let mut stream = connect(proxy, client, name)?;
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n{fields}\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
     Ok((text, stream.conn.peer_certificates().unwrap()[0].to_vec()))
+}
+
+/// A connection whose handshake begins when it is used.
+fn connect(
+    proxy: &Sandarac,
+    client: &Arc<ClientConfig>,
+    name: &str,
+) -> Result<StreamOwned<ClientConnection, TcpStream>, std::io::Error> {
+    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let connection = ClientConnection::new(client.clone(), name).unwrap();
+    Ok(StreamOwned::new(connection, TcpStream::connect(address)?))
 }
 
 #[test]
@@ -85,8 +104,9 @@ fn a_bad_pair_keeps_the_process_from_starting() {
     for command in [None, Some("check")] {
         let mut setup = sandarac().config(text.clone());
         setup = command.into_iter().fold(setup, |setup, command| setup.arg(command));
-        let said = setup.run().failure().stderr;
-        assert!(said.contains("b.crt"), "{said}");
+        let output = setup.run().failure();
+        assert!(output.stderr.contains("b.crt"), "{}", output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
     }
 }
 
@@ -130,8 +150,10 @@ fn a_reload_with_a_bad_pair_changes_nothing() {
         &ca.directory.join("a.key"),
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
     );
-    let said = proxy.reload(&text).failure().stderr;
+    let output = proxy.reload(&text).failure();
+    let said = &output.stderr;
     assert!(said.contains("a.key is encrypted") && said.contains("(encrypted_key)"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
     assert_eq!(get(&proxy, &ca.client(), "a.example").unwrap().1, before);
     write(&ca.directory.join("a.key"), &key);
     ca.issue("b", "b.example");
@@ -166,7 +188,7 @@ fn check_shows_the_certificates() {
     let output = sandarac().config(with_tls(&origin, &directory(&ca))).arg("check").run().success();
     let said = &output.stdout;
     assert!(
-        said.contains("Certificates of 127.0.0.1:0:\n  a.example: ECDSA P-256, issued by the test's CA"),
+        said.contains("Certificates of 127.0.0.1:0 (TLS 1.2 and 1.3):\n  a.example: ECDSA P-256, issued by the test's CA"),
         "{said}"
     );
     assert!(said.contains("expires at 2099-01-01 00:00:00 UTC, for unknown names too"), "{said}");
@@ -215,6 +237,68 @@ fn browsers_are_bound_to_https_by_trusted_certificates_only() {
     assert!(!text.contains("Strict-Transport-Security"), "{text}");
 }
 
+/// Regression: clients that left their handshakes unfinished could take all connections.
+#[test]
+fn clients_without_a_handshake_do_not_keep_out_others() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).body("hello")));
+    ca.issue("a", "a.example");
+    let text = with_tls(&origin, &directory(&ca));
+    let proxy = sandarac().config(format!("threads = 1\n{text}\n[limits]\nconnections = 8\n")).start();
+    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
+    // Half of them have begun a handshake.
+    let silent: Vec<TcpStream> = (0..40)
+        .map(|number| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(&[22, 3, 1][..number % 2 * 3]).unwrap();
+            stream
+        })
+        .collect();
+    let (text, _) = get(&proxy, &ca.client(), "a.example").unwrap();
+    assert!(text.ends_with("hello"), "{text}");
+    drop(silent);
+}
+
+/// Regression: unfinished handshakes within their share of the connections kept out others, if clients had the rest.
+#[test]
+fn an_unfinished_handshake_makes_room_for_another_client() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).body("hello")));
+    ca.issue("a", "a.example");
+    let tls = directory(&ca).replace(" }", ", handshake_timeout = \"10m\" }");
+    let text = with_tls(&origin, &tls);
+    let proxy = sandarac().config(format!("threads = 1\n{text}\n[limits]\nconnections = 8\n")).start();
+    let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
+    let mut served: Vec<_> = (0..4).map(|_| connect(&proxy, &ca.client(), "a.example").unwrap()).collect();
+    let mut is_served = || {
+        served.iter_mut().all(|stream| {
+            write!(stream, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").unwrap();
+            let mut received = Vec::new();
+            while !received.ends_with(b"hello") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                received.extend(byte);
+            }
+            received.starts_with(b"HTTP/1.1 200 ")
+        })
+    };
+    assert!(is_served());
+    let silent: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
+    eventually("a place", || get(&proxy, &ca.client(), "a.example").ok());
+    assert!(is_served(), "other connections stay");
+    drop(silent);
+}
+
+/// RFC 9110 §7.4: what is stored for http must not be had, or filled, over a connection that is for https, and the reverse.
+#[test]
+fn a_target_of_the_other_scheme_is_misdirected() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60")));
+    ca.issue("a", "a.example");
+    let proxy = sandarac().config(with_tls(&origin, &directory(&ca))).start();
+    for (target, status) in [("http://a.example/", "421"), ("https://a.example/", "200"), ("/", "200")] {
+        let (text, _) = get_target(&proxy, &ca.client(), "a.example", target, "").unwrap();
+        assert!(text.starts_with(&format!("HTTP/1.1 {status} ")), "{target}: {text}");
+    }
+}
+
 #[test]
 fn requests_with_a_client_certificate_bypass_the_cache() {
     let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60").body("hello")));
@@ -233,6 +317,47 @@ fn requests_with_a_client_certificate_bypass_the_cache() {
     let (text, _) = get(&proxy, &ca.client_with_certificate(), "a.example").unwrap();
     assert!(text.contains("detail=client-certificate"), "{text}");
     assert_eq!(origin.count(), 4);
+}
+
+#[test]
+fn a_rule_that_keys_the_certificate_gives_each_client_its_own_response() {
+    let (ca, origin) = (
+        Ca::new(),
+        Origin::new(|request| {
+            let whose = request.field("Client-Cert").unwrap_or("nobody").to_owned();
+            reply(200).cache("max-age=60").body(whose)
+        }),
+    );
+    ca.issue("a", "a.example");
+    let pem = ca.directory.join("clients.ca");
+    write(&pem, &ca.pem);
+    let clients = format!("client_certificates = {{ mode = \"optional\", ca = \"{}\" }} }}", pem.display());
+    let tls = directory(&ca).replace(" }", &format!(", {clients}"));
+    let route = "cache = { key_fields = [\"Client-Cert\"] }";
+    let text =
+        site(&origin.url(), route, "").replace("\"127.0.0.1:0\"", &format!("\"127.0.0.1:0\"\ntls = {tls}"));
+    let proxy = sandarac().config(text).start();
+    let (one, leaf) = ca.client_with_chain();
+    let (other, another) = ca.client_with_chain();
+    let nobody = ca.client();
+    let claim = format!("Client-Cert: :{}:\r\n", STANDARD.encode(&leaf));
+    // The line break after the fields ends a body of three bytes.
+    let claim_with_body = format!("{claim}Content-Length: 3\r\n\r\n?");
+    for is_first in [true, false] {
+        for (client, fields, whose) in [
+            (&one, "", format!(":{}:", STANDARD.encode(&leaf))),
+            (&other, &*claim, format!(":{}:", STANDARD.encode(&another))),
+            (&nobody, "", "nobody".to_owned()),
+            (&nobody, &*claim, "nobody".to_owned()),
+        ] {
+            let (text, _) = get_with(&proxy, client, "a.example", fields).unwrap();
+            assert!(text.ends_with(&whose), "{whose} gets {text}");
+            assert!(is_first || text.contains("; hit"), "{text}");
+        }
+    }
+    let (text, _) = get_with(&proxy, &nobody, "a.example", &claim_with_body).unwrap();
+    assert!(text.ends_with("nobody"), "{text}");
+    assert_eq!(origin.requests().iter().filter(|request| !request.fields.has("Content-Length")).count(), 3);
 }
 
 /// A site with an `optional` client certificate and a listener in clear, whose clients are trusted if `trusted` says so.
@@ -279,6 +404,27 @@ fn clients_cannot_claim_a_certificate() {
     assert_eq!(origin.last().field("Client-Cert"), None);
 }
 
+/// Backends that were behind another proxy believe its fields.
+#[test]
+fn clients_cannot_claim_a_certificate_in_the_fields_of_other_proxies() {
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("no-store")));
+    let proxy = with_client_certificates(&ca, &origin, "", "");
+    let claims = "X-SSL-Client-Verify: claim\r\nssl-client-cert: claim\r\nSSL_CLIENT_S_DN: claim\r\n\
+                  X-Forwarded-Client-Cert: claim\r\nX-Forwarded-Tls-Client-Cert-Info: claim\r\n\
+                  X-Client-Cert: claim\r\nX-Client-DNS: kept\r\n";
+    for client in [ca.client(), ca.client_with_certificate()] {
+        get_with(&proxy, &client, "a.example", claims).unwrap();
+        let sent = origin.last();
+        let lines = sent.fields.lines();
+        assert!(lines.iter().all(|(_, value)| *value != "claim"), "{lines:?}");
+        assert_eq!(sent.field("X-Client-DNS"), Some("kept"));
+    }
+    // Who asks for no certificates may have a use of its own for such names.
+    let request = sandarac_test_support::get("/").host("a.example").with("X-SSL-Client-Verify", "kept");
+    sandarac_test_support::Conn::to(&proxy.addresses()[1]).exchange(&request).expect(200);
+    assert_eq!(origin.last().field("X-SSL-Client-Verify"), Some("kept"));
+}
+
 #[test]
 fn a_trusted_proxy_may_name_the_certificate_of_its_client_and_bypasses_the_cache() {
     let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200).cache("max-age=60")));
@@ -318,8 +464,10 @@ fn logs_edits_and_metrics_know_the_connection() {
         assert_eq!(origin.last().field("X-Tls"), Some(&*told));
         assert_eq!(origin.last().field("X-Client"), Some(&*digest));
     }
-    let line = eventually("two lines in the log", || {
-        fs::read_to_string(&log).ok()?.lines().nth(1).map(|line| format!("{line}\n"))
+    // Each core writes its own lines.
+    let line = eventually("the line of the resumed session", || {
+        let text = fs::read_to_string(&log).ok()?;
+        text.split_inclusive('\n').find(|line| line.contains("\"tls_resumed\":true")).map(str::to_owned)
     });
     let fields = "\"tls_version\":\"TLSv1.3\",\"tls_cipher\":\"TLS_AES_256_GCM_SHA384\",\
                   \"tls_server_name\":\"a.example\",\"tls_resumed\":true,\"tls_client_certificate\":";

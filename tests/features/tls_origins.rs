@@ -180,9 +180,69 @@ fn a_body_that_ends_without_close_notify_is_not_stored() {
     for _ in 0..2 {
         let mut conn = proxy.connect();
         conn.send("GET /cut HTTP/1.1\r\nHost: test.example\r\n\r\n");
-        assert!(conn.try_response("GET").is_err(), "the response breaks off");
+        let mut response = conn.response_head();
+        assert!(!response.cache_status().contains("stored"), "{response:?}");
+        assert!(conn.try_response_body("GET", &mut response).is_err(), "the response breaks off");
     }
     assert_eq!(fetches.load(Ordering::SeqCst), 3);
+}
+
+/// Regression: in TLS 1.3 the handshake of the client ends before the server can refuse it, and the alert was taken for a lost
+/// connection.
+#[test]
+fn a_backend_that_demands_a_certificate_is_named() {
+    let ca = Ca::new();
+    ca.issue("app", "localhost");
+    let config = ca.server_that_demands_certificates("app");
+    let backend = Backend::new(config, |_| panic!("the handshake ends without a certificate"));
+    let proxy = proxy("localhost", backend.port, &format!("{{ ca = \"{}\" }}", ca.file()));
+    let response = proxy.get("/");
+    assert_eq!(response.status, 502);
+    let proxy_status = response.field("Proxy-Status").unwrap_or_default();
+    let says = "it demands a client certificate";
+    assert!(proxy_status.contains("tls_alert_received") && proxy_status.contains(says), "{proxy_status}");
+}
+
+/// Regression: a kept connection that ends with an alert was taken for a refusal, and not for one that has ended.
+#[test]
+fn an_alert_on_a_kept_connection_is_the_end_of_that_connection() {
+    let ca = Ca::new();
+    ca.issue("app", "localhost");
+    let backend = Backend::new(ca.server("app"), |mut conn: TlsConn| {
+        assert!(request(&mut conn).is_some());
+        conn.write_all(b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok").unwrap();
+        if request(&mut conn).is_some() {
+            send_alert(&mut conn);
+        }
+    });
+    let proxy = proxy("localhost", backend.port, &format!("{{ ca = \"{}\" }}", ca.file()));
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!(proxy.get("/").status, 200);
+    assert_eq!(backend.connections(), 2);
+}
+
+#[test]
+fn an_alert_for_a_first_request_is_named() {
+    let ca = Ca::new();
+    ca.issue("app", "localhost");
+    let backend = Backend::new(ca.server("app"), |mut conn: TlsConn| {
+        assert!(request(&mut conn).is_some());
+        send_alert(&mut conn);
+    });
+    let proxy = proxy("localhost", backend.port, &format!("{{ ca = \"{}\" }}", ca.file()));
+    let response = proxy.get("/");
+    assert_eq!(response.status, 502);
+    let proxy_status = response.field("Proxy-Status").unwrap_or_default();
+    let says = "it refused the connection with the alert bad_record_mac";
+    assert!(proxy_status.contains("tls_alert_received") && proxy_status.contains(says), "{proxy_status}");
+}
+
+/// Sends the alert for a record that cannot be decrypted.
+fn send_alert(conn: &mut TlsConn) {
+    let record = [&[23, 3, 3, 0, 32][..], &[0; 32]].concat();
+    conn.conn.read_tls(&mut &*record).unwrap();
+    conn.conn.process_new_packets().unwrap_err();
+    conn.conn.write_tls(&mut conn.sock).unwrap();
 }
 
 /// The checks of a pool use its TLS.

@@ -11,5 +11,8 @@ mod clock;
 #[path = "../acme/node.rs"]
 mod node;
 mod orders;
+// The rest is for sites.
+#[allow(dead_code)]
 mod server;
+mod settings;
 mod validated;

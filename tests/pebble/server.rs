@@ -11,11 +11,8 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use sandarac_acme::{ChallengeKind, Settings};
 use sandarac_test_support::{Port, TempDir, within};
 use serde_json::json;
-
-use crate::node::limits;
 
 /// The CA, running. Every name leads to 127.0.0.1.
 pub(crate) struct Pebble {
@@ -70,16 +67,20 @@ impl Pebble {
         self.launch();
     }
 
-    /// The settings for certificates from it.
-    pub(crate) fn settings(&self, dir: &TempDir, kind: ChallengeKind, names: &[&str]) -> Settings {
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Settings {
-            directory: format!("https://{}/dir", self.api.address()),
-            ca: Some(self.dir.join("root.pem")),
-            challenges: vec![kind],
-            limits: limits(),
-            ..Settings::new(names, dir.join("state"))
-        }
+    /// The URL of its directory.
+    pub(crate) fn directory(&self) -> String {
+        format!("https://{}/dir", self.api.address())
+    }
+
+    /// The file of the root by which its own server is verified.
+    pub(crate) fn root_file(&self) -> PathBuf {
+        self.dir.join("root.pem")
+    }
+
+    /// How many orders it was sent.
+    pub(crate) fn orders(&self) -> usize {
+        let log = std::fs::read_to_string(self.dir.join("log")).expect("a log");
+        log.matches("POST /order-plz").count()
     }
 
     /// The root of the certificates that it issues.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .. import closed_loop, instructions, load, machine, record, tools
 from ..process import StartFailed
-from . import fleet, hits, hung, latency
+from . import fleet, hits, hung, latency, shellac
 from ..line import table
 from .stack import Stack
 
@@ -29,6 +29,7 @@ LINES = {
     "working-set": fleet.working_set,
     "hung": hung.hung_server,
     "ram-file": hits.ram_file,
+    "pages": shellac.pages,
 }
 _DESCRIPTORS = 20000
 # The share of a core that others may take before the times of a line are marked.
@@ -76,7 +77,7 @@ def _parse(arguments):
 
 
 def _run(options):
-    missing = tools.install(["cc", "memcached", "nginx", "wrk", "valgrind"], False)
+    missing = tools.install(["cc", "memcached", "nginx", "wrk", "valgrind", "apache2", "ab"], "pages" in options.only)
     if missing & {"cc", "memcached", "wrk"}:
         raise tools.Missing("a C compiler, memcached and wrk are needed")
     binary = tools.sandarac(options.binary)

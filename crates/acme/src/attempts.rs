@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 pub(crate) struct Attempts {
     /// How many.
     pub(crate) failures: u32,
-    /// The last one's fault, for readers of the file.
+    /// The last one's fault, its name first.
     #[serde(default)]
     fault: String,
     /// No attempt before this time, in seconds since the epoch.
@@ -39,6 +39,11 @@ impl Attempts {
         if next > now.plus(LONGEST + HOUR) { now } else { next }
     }
 
+    /// The last failure's fault, its name first.
+    pub(crate) fn fault(&self) -> Option<String> {
+        Some(self.fault.clone()).filter(|fault| !fault.is_empty())
+    }
+
     /// Counts a failure.
     pub(crate) fn failed(
         &mut self,
@@ -50,7 +55,7 @@ impl Attempts {
         let is_limited = matches!(fault, Fault::RateLimited(_));
         let pause = pause(self.failures, retry_after, is_limited, chance);
         self.failures = self.failures.saturating_add(1);
-        self.fault = fault.to_string();
+        self.fault = format!("{}: {fault}", fault.name());
         self.not_before = now.plus(pause).as_secs();
     }
 

@@ -19,12 +19,20 @@ const UNFINISHED: &str = ".unfinished";
 pub(crate) fn make_directory(path: &Path) -> Result<(), Fault> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| Fault::writing(path, &error))?;
-    let mode =
-        fs::metadata(path).map_err(|error| Fault::reading(path, &error))?.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(Fault::OpenDirectory(path.to_owned(), mode));
+    check_directory(path)
+}
+
+/// Checks that only this user may enter a directory, if it is there.
+pub(crate) fn check_directory(path: &Path) -> Result<(), Fault> {
+    let mode = match fs::metadata(path) {
+        Ok(metadata) => metadata.permissions().mode() & 0o7777,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Fault::reading(path, &error)),
+    };
+    match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(Fault::OpenDirectory(path.to_owned(), mode)),
     }
-    Ok(())
 }
 
 /// The text of a file, `None` if there is no such file.

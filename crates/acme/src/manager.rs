@@ -17,9 +17,11 @@ use crate::client::Clock;
 use crate::event::Event;
 use crate::fault::{CertificateFault, Fault};
 use crate::files;
+use crate::layout::Layout;
 use crate::lease::{Lease, Take};
 use crate::make::stand_in;
 use crate::order::Desk;
+use crate::progress::{Progress, Report};
 use crate::schedule::{Window, renewal};
 use crate::settings::Settings;
 use crate::sink::Sink;
@@ -48,6 +50,7 @@ pub struct Acme {
     attempts_file: AttemptsFile,
     start: KeyedChain,
     found: Option<Certificate>,
+    progress: Progress,
 }
 
 impl Acme {
@@ -61,23 +64,21 @@ impl Acme {
         let settings = settings.checked()?;
         let now = clock();
         let state = &settings.state;
+        let Layout { certificates, file, attempts: attempts_file } = Layout::of(&settings);
         files::make_directory(state)?;
-        let certificates = state.join("certificates");
         files::make_directory(&certificates)?;
         files::clean(state, |_| false);
         files::clean(&certificates, |_| false);
         let challenges = Challenges::new(state);
         challenges.open(now)?;
-        let stem = stem(&settings);
-        let file = certificates.join(format!("{stem}.pem"));
-        let attempts_file = AttemptsFile::new(state.join(format!("attempts-{stem}.json")));
         let kept = files::read(&file).ok().flatten().and_then(|text| Certificate::read_file(&text).ok());
         let found = kept.filter(|certificate| certificate.check(&settings.names, now).is_ok());
         let start = match &found {
             Some(certificate) => certificate.keyed.clone(),
             None => stand_in(&settings.names)?,
         };
-        Ok(Acme { settings, challenges, clock, file, attempts_file, start, found })
+        let progress = Progress::new(settings.names.clone(), settings.directory.clone());
+        Ok(Acme { settings, challenges, clock, file, attempts_file, start, found, progress })
     }
 
     /// The names of the certificate.
@@ -100,6 +101,11 @@ impl Acme {
         self.challenges.clone()
     }
 
+    /// The state of the certificate, for metrics and reports.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
     /// Orders and renews the certificate for as long as the future is polled. Equal seeds give equal jitter; processes
     /// that share a state directory MUST have different ones.
     ///
@@ -110,19 +116,13 @@ impl Acme {
             sink.event(&Event::StandIn { names: self.settings.names.clone() });
         }
         let mut manager = Manager::new(self, sink, seed);
+        manager.show_progress();
         loop {
             manager.step().await;
+            manager.show_progress();
             sleep(manager.pause()).await;
         }
     }
-}
-
-/// The stem of the names of a certificate's files: readable, and different for other names and other CAs.
-fn stem(settings: &Settings) -> String {
-    let first: String = settings.names[0].chars().take(100).collect();
-    let all = format!("{}\n{}", settings.directory, settings.names.join("\n"));
-    let digest = blake3::hash(all.as_bytes()).to_hex();
-    format!("{first}-{}", &digest[..16])
 }
 
 struct Manager {
@@ -130,6 +130,8 @@ struct Manager {
     sink: Arc<dyn Sink>,
     random: Random,
     seed: u64,
+    /// No order of this process was due before.
+    started: Timestamp,
     /// This process, in the lease.
     owner: String,
     current: Option<Certificate>,
@@ -160,6 +162,7 @@ impl Manager {
         }
         let epoch = Timestamp::from_secs(0);
         Manager {
+            started: (acme.clock)(),
             acme,
             sink,
             random: Random::new(seed),
@@ -218,6 +221,16 @@ impl Manager {
 
     fn attempts(&self) -> Attempts {
         self.unsaved_attempts.clone().unwrap_or_else(|| self.acme.attempts_file.read())
+    }
+
+    fn show_progress(&self) {
+        let (attempts, due) = (self.attempts(), self.due());
+        let next_order = due.max(attempts.next(self.now())).max(self.started);
+        let not_after = self.current.as_ref().map(|current| current.validity.not_after);
+        self.acme.progress.update(|report| {
+            (report.next_order, report.not_after) = (next_order, not_after);
+            (report.failed_attempts, report.last_fault) = (attempts.failures, attempts.fault());
+        });
     }
 
     fn record(&mut self, attempts: Attempts) {
@@ -347,6 +360,8 @@ impl Manager {
             }
             Err(Refusal { fault, retry_after }) => {
                 let now = self.now();
+                let count = |report: &mut Report| *report.failures.entry(fault.name()).or_default() += 1;
+                self.acme.progress.update(count);
                 attempts.failed(&fault, retry_after, self.random.fraction(), now);
                 let record = self.acme.attempts_file.path().display().to_string();
                 let next = attempts.next(now);
@@ -367,6 +382,7 @@ impl Manager {
             self.sink.event(&Event::TermsAccepted { directory, terms: session.terms() });
         }
         let challenge = settings.challenges[failures as usize % settings.challenges.len()];
+        self.acme.progress.update(|report| report.orders += 1);
         self.sink.event(&Event::Ordering { names: settings.names.clone(), challenge });
         let current = self.current.as_ref().filter(|_| failures == 0);
         let replaces = current.and_then(|current| current.id.clone());

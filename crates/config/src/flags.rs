@@ -29,6 +29,10 @@ pub struct Flags {
     /// `--acme`: the names of a certificate by ACME for the addresses in `listen`, as for `certificates`. Port 80 redirects to
     /// https; beside port 443 it is listened on where it may be.
     pub acme: Vec<String>,
+    /// `--acme-directory`: the CA of that certificate, as the URL of its directory; `staging` is Let's Encrypt's staging environment.
+    pub acme_directory: Option<String>,
+    /// `--acme-state`: the directory in which that certificate is kept, by absolute path.
+    pub acme_state: Option<String>,
     /// The address of a listener for a file that has none, for commands that serve no clients.
     pub listen_unless_configured: Option<String>,
     /// `--backend`: backends instead of those of the file's only pool.
@@ -153,7 +157,16 @@ fn certificates(file: &mut File, flags: &Flags) -> Result<(), Complaint> {
     }
     let names = flags.acme.iter().map(|name| Text::from_text(name).map(At::nowhere));
     let names: Vec<At<CertifiedName>> = names.collect::<Result<_, _>>()?;
-    let acme = (!names.is_empty()).then(|| At::nowhere(AcmeSettings { names, ..AcmeSettings::default() }));
+    let mut acme = AcmeSettings { names, ..AcmeSettings::default() };
+    match flags.acme_directory.as_deref() {
+        Some("staging") => acme.staging = At::nowhere(true),
+        Some(url) => acme.directory = Some(At::nowhere(Text::from_text(url)?)),
+        None => {}
+    }
+    if let Some(state) = &flags.acme_state {
+        acme.state = Text::from_text(state)?;
+    }
+    let acme = (!acme.names.is_empty()).then(|| At::nowhere(acme));
     let mut certificates = Vec::new();
     for (chain, key) in &flags.certificates {
         let chain = Some(At::nowhere(Text::from_text(chain)?));

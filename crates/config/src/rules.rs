@@ -74,7 +74,8 @@ settings! {
         /// Query parameters that make no difference: they are left out of the key, and not forwarded with requests that
         /// may be cached. A star matches any run of characters.
         ignore_query: Option<Vec<Pattern>> = None, unset "none" "[\"utm_*\", \"fbclid\"]";
-        /// Request fields that make a difference: their values are part of the key.
+        /// Request fields that make a difference: their values are part of the key. `Client-Cert` stands for the verified
+        /// certificate of the client's own connection; each client then has responses of its own.
         key_fields: Option<Vec<FieldName>> = None, unset "none" "[\"X-Country\"]";
         /// Cookies that make a difference: their values are part of the key, and they do not make requests bypass the
         /// cache.

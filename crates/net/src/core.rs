@@ -104,10 +104,18 @@ async fn accept_loop<S: Service>(
         match accepted {
             Ok((stream, remote)) => {
                 let connection = NewConnection { transport: stream.into(), remote, listener };
-                if service.admit() {
+                let mut is_admitted = service.admit();
+                if !is_admitted {
+                    // Sessions that are to end, such as handshakes of which there are too many, do so now.
+                    sessions.handshakes.end_stalled();
+                    tokio::task::yield_now().await;
+                    is_admitted = service.admit();
+                }
+                if is_admitted {
                     tokio::task::spawn_local(http1::serve(connection, service.clone(), sessions.clone()));
                     continue;
                 }
+                service.refused();
                 match sessions.linger() {
                     // Without a handshake there is no way to tell the client.
                     _ if service.tls(listener).is_some() => {}

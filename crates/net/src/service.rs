@@ -68,6 +68,9 @@ pub trait Service: Meter + 'static {
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
 
+    /// A connection is turned away because it was not admitted.
+    fn refused(&self);
+
     /// A connection that was admitted has ended.
     fn closed(&self);
 
@@ -145,6 +148,8 @@ pub struct AcceptTls {
     pub config: Arc<rustls::ServerConfig>,
     /// The most time for a handshake.
     pub timeout: Duration,
+    /// The most connections of this core that may be without a finished handshake. If one more comes, the oldest ends.
+    pub max_handshakes: usize,
 }
 
 /// Why a connection's input was not accepted as a request.

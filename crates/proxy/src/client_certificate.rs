@@ -4,19 +4,74 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use sandarac_config::ClientCertificateForward;
-use sandarac_message::{Field, FieldsBuf, TooLarge};
+use sandarac_message::{Field, Fields, FieldsBuf, TooLarge};
+use sandarac_policy::KeyRule;
 
 const CLIENT_CERT: &[u8] = b"Client-Cert";
 const CLIENT_CERT_CHAIN: &[u8] = b"Client-Cert-Chain";
 
-/// Whether a field is one of these, or one that servers with CGI's variables take for it: those read `Client_Cert` as
-/// `Client-Cert`.
+/// Fields by which other proxies describe a client's certificate, and those whose names continue one of these after a hyphen.
+const OF_OTHER_PROXIES: [&[u8]; 13] = [
+    // nginx and HAProxy by their examples, ingress-nginx, Apache httpd.
+    b"X-SSL-Client",
+    b"SSL-Client",
+    b"X-SSL-Cert",
+    b"X-Client-Cert",
+    b"X-Client-Certificate",
+    b"X-Client-Verify",
+    b"X-Client-DN",
+    b"X-Client-S-DN",
+    // Envoy, Traefik, the load balancers of Amazon and Azure, WebLogic.
+    b"X-Forwarded-Client-Cert",
+    b"X-Forwarded-TLS-Client-Cert",
+    b"X-Amzn-Mtls",
+    b"X-ARR-ClientCert",
+    b"WL-Proxy-Client-Cert",
+];
+
+/// Whether a field is `Client-Cert` or `Client-Cert-Chain`, or one that servers with CGI's variables take for it.
 pub(crate) fn is_client_certificate(field: &Field<'_>) -> bool {
-    let is = |name: &[u8]| {
-        let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a == b'_' && *b == b'-');
-        field.name.len() == name.len() && field.name.iter().zip(name).all(same)
-    };
+    let is = |name: &[u8]| field.name.len() == name.len() && begins_with(field.name, name);
     is(CLIENT_CERT) || is(CLIENT_CERT_CHAIN)
+}
+
+/// Whether other proxies describe a client's certificate in a field of this name.
+pub(crate) fn is_of_other_proxies(field: &Field<'_>) -> bool {
+    OF_OTHER_PROXIES.iter().any(|name| {
+        begins_with(field.name, name) && matches!(field.name.get(name.len()), None | Some(b'-' | b'_'))
+    })
+}
+
+/// Whether `name` begins with `prefix` as servers with CGI's variables read it: `Client_Cert` is `Client-Cert`.
+fn begins_with(name: &[u8], prefix: &[u8]) -> bool {
+    let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a == b'_' && *b == b'-');
+    name.len() >= prefix.len() && name.iter().zip(prefix).all(same)
+}
+
+/// Whether a rule keys the client's own certificate, so that each has responses of its own.
+pub(crate) fn keys_certificate(rule: &KeyRule) -> bool {
+    keys(rule, CLIENT_CERT)
+}
+
+fn keys(rule: &KeyRule, name: &[u8]) -> bool {
+    rule.fields.iter().any(|keyed| keyed.eq_ignore_ascii_case(name))
+}
+
+/// The fields of a request from a client that is not trusted, with the certificates of its connection in place of those that it
+/// claims, as far as the rule keys them. The key, the request to the backend and `Vary` then see what was verified.
+pub(crate) fn with_certificates(
+    fields: Fields<'_>,
+    certificates: &[CertificateDer<'_>],
+    rule: &KeyRule,
+) -> Result<FieldsBuf, TooLarge> {
+    let mut kept = FieldsBuf::new();
+    kept.extend(fields, |field| !is_client_certificate(field))?;
+    let forward = match keys(rule, CLIENT_CERT_CHAIN) {
+        true => ClientCertificateForward::Chain,
+        false => ClientCertificateForward::Leaf,
+    };
+    add_client_certificate(&mut kept, certificates, forward)?;
+    Ok(kept)
 }
 
 /// Adds the certificates of a client, its own first; nothing if it has none.
@@ -46,6 +101,23 @@ fn byte_sequence(certificate: &CertificateDer<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_of_other_proxies_are_known_in_all_their_spellings() {
+        let is_known = |name: &str| {
+            let fields: FieldsBuf = [(name, "x")].into_iter().collect();
+            fields.view().iter().all(|field| is_of_other_proxies(&field))
+        };
+        for name in
+            ["X-SSL-Client-S-DN", "ssl_client_verify", "x-forwarded-client-cert", "X-Amzn-Mtls-Clientcert"]
+        {
+            assert!(is_known(name), "{name}");
+        }
+        // `Client-Cert` is ours.
+        for name in ["Client-Cert", "X-Client-DNS", "X-SSL", "X-Client", "SSL-Clients"] {
+            assert!(!is_known(name), "{name}");
+        }
+    }
 
     fn added(certificates: &[&'static [u8]], forward: ClientCertificateForward) -> Vec<(String, String)> {
         let certificates: Vec<_> = certificates.iter().map(|der| CertificateDer::from(*der)).collect();

@@ -1,6 +1,7 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
 use crate::tls_fault::TlsFault;
+use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
@@ -101,7 +102,7 @@ impl Fault {
         Fault::NoDescriptors,
         Fault::ConnectLate,
         Fault::TlsFailed(TlsFault::UnknownIssuer),
-        Fault::TlsFailed(TlsFault::Alert),
+        Fault::TlsFailed(TlsFault::Alert(AlertDescription::HandshakeFailure)),
         Fault::TlsFailed(TlsFault::Protocol),
         Fault::NoResponse,
         Fault::Unasked,
@@ -220,7 +221,7 @@ impl Fault {
             Fault::BadTarget(why) => why.to_string(),
             Fault::BadPath(why) => why.to_string(),
             Fault::NoHost => "the request has no host to be redirected to".into(),
-            Fault::Misdirected => "the target is https, but the connection is not secured".into(),
+            Fault::Misdirected => "the scheme of the target is not that of the connection".into(),
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
@@ -251,6 +252,17 @@ impl Fault {
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
+        }
+    }
+
+    /// The description with what to do about it, for the log.
+    pub(crate) fn log_text(&self) -> String {
+        match self {
+            Fault::TlsFailed(fault) => {
+                let remedy = fault.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+                format!("{}{remedy}", self.text())
+            }
+            _ => self.text(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The request as sent to the origin: rewritten from its parsed form, with a gateway's fields and without
 //! hop-by-hop fields.
 
-use crate::client_certificate::{add_client_certificate, is_client_certificate};
+use crate::client_certificate::{add_client_certificate, is_client_certificate, is_of_other_proxies};
 use crate::requester::Requester;
 use crate::site::Introduction;
 use crate::step::fetch::OriginRequest;
@@ -178,10 +178,12 @@ impl<'a> Forward<'a> {
     /// Whether a received field is dropped or rewritten.
     fn is_withheld(&self, field: &Field<'_>) -> bool {
         match (field.id, self.purpose) {
-            (Name::Other, _) if !self.requester.trusted && is_client_certificate(field) => true,
             (Name::Host | Name::Expect, _) => true,
             (Name::Trailer, _) => !self.trailers,
+            (Name::Other, _) if self.is_claimed_certificate(field) => true,
+            // Keyed certificates are those of the connection by now, or a trusted proxy's word.
             (Name::Other, Purpose::Fill { rule, .. }) if is_keyed(field, rule) => false,
+            (Name::Other, _) if !self.requester.trusted && is_client_certificate(field) => true,
             (Name::Other, _) if field.is(PROXY) || self.is_claimed_address(field) => true,
             (Name::Other, _) if field.name.contains(&b'_') && !self.introduction.underscores => true,
             (Name::Other, Purpose::Fill { .. }) if is_client_certificate(field) => true,
@@ -190,6 +192,13 @@ impl<'a> Forward<'a> {
             (name, Purpose::Fill { rule, .. }) => is_of_proxies(name) && !is_keyed(field, rule),
             _ => false,
         }
+    }
+
+    /// Whether a client that is not trusted claims a certificate with this field of another proxy. Such names may have other
+    /// uses where nobody asks for certificates.
+    fn is_claimed_certificate(&self, field: &Field<'_>) -> bool {
+        let Requester { certificate_forward, trusted, .. } = self.requester;
+        certificate_forward.is_some() && !trusted && is_of_other_proxies(field)
     }
 
     /// Whether a client that is not trusted claims an address with this field.
@@ -208,10 +217,10 @@ impl<'a> Forward<'a> {
             fields.push(REAL_IP, ip.to_string().as_bytes())?;
         }
         // The certificate of a trusted proxy's own connection is not that of its client.
-        if let Some(tls) = self.requester.tls
+        if let (Some(tls), Some(forward)) = (self.requester.tls, self.requester.certificate_forward)
             && !self.requester.trusted
         {
-            add_client_certificate(fields, &tls.certificates, self.requester.certificate_forward)?;
+            add_client_certificate(fields, &tls.certificates, forward)?;
         }
         let peer = hop::Peer {
             address: self.requester.ip,
@@ -276,7 +285,7 @@ mod tests {
                 scheme: Scheme::Http,
                 host: b"example.com",
                 tls: None,
-                certificate_forward: sandarac_config::ClientCertificateForward::Leaf,
+                certificate_forward: Some(sandarac_config::ClientCertificateForward::Leaf),
             },
             introduction: &Introduction {
                 forwarding: hop::Forwarding { x_forwarded: true, forwarded: false },

@@ -57,8 +57,9 @@ impl ListenerTls {
     }
 
     /// TLS for a new connection.
-    pub(crate) fn accept(&self) -> AcceptTls {
-        AcceptTls { config: self.current.load().config.clone(), timeout: self.handshake_timeout }
+    pub(crate) fn accept(&self, max_handshakes: usize) -> AcceptTls {
+        let config = self.current.load().config.clone();
+        AcceptTls { config, timeout: self.handshake_timeout, max_handshakes }
     }
 
     /// Whether a certificate in force is self-signed.

@@ -21,8 +21,8 @@ pub(crate) struct Requester<'a> {
     /// The TLS of its connection. `None` over a connection in clear, and for fetches for the store: what they bring
     /// is not for this client alone.
     pub(crate) tls: Option<&'a TlsPeer>,
-    /// What backends get of its certificates.
-    pub(crate) certificate_forward: ClientCertificateForward,
+    /// What backends get of its certificates; `None` if its listener asks for none.
+    pub(crate) certificate_forward: Option<ClientCertificateForward>,
 }
 
 impl Requester<'_> {

@@ -8,7 +8,7 @@ use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
 use crate::step::deliver::{Delivered, Delivery};
-use crate::step::receive::{Judged, Verdict, receive, verdict};
+use crate::step::receive::{Judged, Verdict, receive, takes_certificate, verdict};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
@@ -147,7 +147,7 @@ impl Service for Core {
     }
 
     fn tls(&self, listener: ListenerId) -> Option<AcceptTls> {
-        self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept())
+        self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept(self.shared.max_handshakes()))
     }
 
     fn handshake_ended(&self, peer: &Peer) {
@@ -190,8 +190,17 @@ impl Service for Core {
 
     fn admit(&self) -> bool {
         let admitted = self.shared.admit();
-        self.counters.one(if admitted { Counter::Connections } else { Counter::ConnectionsRefused });
+        if admitted {
+            self.counters.one(Counter::Connections);
+        }
         admitted
+    }
+
+    fn refused(&self) {
+        self.counters.one(Counter::ConnectionsRefused);
+        self.shared.log_throttled(LogTopic::Clients, || {
+            "too many client connections: some are answered 503".to_owned()
+        });
     }
 
     fn closed(&self) {
@@ -235,6 +244,8 @@ impl Service for Core {
         {
             let known = Known { core: self, site: &site, peer, request };
             match verdict {
+                // It is looked up with other fields.
+                Verdict::Lookup(_) if takes_certificate(received, head.fields) => {}
                 Verdict::Lookup(pool) => match known.stored(received, *pool, client) {
                     Ok(()) => return Answer::Answered,
                     Err(looked_up) => found = looked_up,
@@ -247,7 +258,11 @@ impl Service for Core {
                 _ => {}
             }
         }
-        let judged = judged.map(|(received, verdict)| Judged { facts: RequestFacts::of(&received), verdict });
+        let judged = judged.map(|(received, verdict)| Judged {
+            facts: RequestFacts::of(&received),
+            keys_certificate: takes_certificate(&received, head.fields),
+            verdict,
+        });
         Answer::Deferred(Deferred { site, judged, found })
     }
 

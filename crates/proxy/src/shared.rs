@@ -62,6 +62,10 @@ pub struct Shared {
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
+/// The most client connections of a core without a finished TLS handshake, whatever the limit of connections. Each holds a few
+/// kilobytes.
+const MAX_HANDSHAKES: usize = 1024;
+
 /// Finds the answer to a challenge by its token.
 pub type ChallengeAnswers = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -213,6 +217,14 @@ impl Shared {
         self.connection_limit.load(Ordering::Relaxed)
     }
 
+    /// The most client connections of a core without a finished TLS handshake: of all cores together half of all connections, so
+    /// that clients who leave theirs unfinished do not keep out the others.
+    pub(crate) fn max_handshakes(&self) -> usize {
+        // One set of counters belongs to no core.
+        let cores = self.counters.len() - 1;
+        (self.connection_limit() / 2 / cores.max(1)).clamp(1, MAX_HANDSHAKES)
+    }
+
     /// Changes the limit. Open connections above it stay.
     pub fn set_connection_limit(&self, limit: usize) {
         self.connection_limit.store(limit, Ordering::Relaxed);
@@ -329,9 +341,6 @@ impl Shared {
             return true;
         }
         self.closed();
-        self.log_throttled(LogTopic::Clients, || {
-            "too many client connections: some are answered 503".to_owned()
-        });
         false
     }
 

@@ -57,8 +57,8 @@ pub(crate) struct SiteListener {
     pub(crate) tls: Option<Arc<ListenerTls>>,
     /// Whether requests that came by http are redirected to https.
     pub(crate) redirects_to_https: bool,
-    /// What backends get of the certificates of clients.
-    certificate_forward: ClientCertificateForward,
+    /// What backends get of the certificates of clients; `None` if clients are asked for none.
+    certificate_forward: Option<ClientCertificateForward>,
 }
 
 /// What is added to requests to describe their path to origins.
@@ -132,7 +132,7 @@ impl Site {
                     .tls
                     .as_ref()
                     .and_then(|tls| tls.client_certificates.as_ref())
-                    .map_or(ClientCertificateForward::Off, |clients| clients.forward),
+                    .map(|clients| clients.forward),
             };
             (bound.id, listener)
         });
@@ -250,11 +250,10 @@ impl Site {
         self.listener(listener).map_or(Scheme::Http, |listener| listener.scheme)
     }
 
-    /// What backends get of the certificates of `peer`.
-    pub(crate) fn certificate_forward(&self, peer: &Peer) -> ClientCertificateForward {
-        // Most connections have none, and every request asks.
-        let listener = peer.tls.as_ref().and_then(|_| self.listener(peer.listener));
-        listener.map_or(ClientCertificateForward::Off, |listener| listener.certificate_forward)
+    /// What backends get of the certificates of `peer`; `None` if it was asked for none.
+    pub(crate) fn certificate_forward(&self, peer: &Peer) -> Option<ClientCertificateForward> {
+        // Most connections are in clear, and every request asks.
+        peer.tls.as_ref().and_then(|_| self.listener(peer.listener)?.certificate_forward)
     }
 
     /// The address of the client behind the connection of `peer`: the one that trusted proxies report, else

@@ -1,6 +1,6 @@
 //! Fields and cookies that are not part of a key, and that must not affect what is stored.
 
-use crate::client_certificate::is_client_certificate;
+use crate::client_certificate::{is_client_certificate, is_of_other_proxies};
 use sandarac_message::{Field, Name};
 use sandarac_policy::CacheRule;
 
@@ -92,7 +92,10 @@ pub(crate) fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
 
 /// Whether a field, sent as a trailer, could influence an application.
 pub(crate) fn is_suspect(field: &Field<'_>) -> bool {
-    field.name.contains(&b'_') || is_client_certificate(field) || UNKEYED.iter().any(|name| field.is(name))
+    field.name.contains(&b'_')
+        || is_client_certificate(field)
+        || is_of_other_proxies(field)
+        || UNKEYED.iter().any(|name| field.is(name))
 }
 
 /// Whether trusted proxies use the field to describe the request they received. They often forward what

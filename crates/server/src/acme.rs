@@ -2,19 +2,21 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustls::pki_types::UnixTime;
 use rustls::sign::CertifiedKey;
 use sandarac_acme::{
     Acme, ChallengeCertificate, ChallengeKind, Challenges, Clock, Event, ExternalAccount, Fault, KeyedChain,
-    Settings, Sink,
+    Progress, Report, Settings, Sink,
 };
 use sandarac_config::{AcmeConfig, Config, ListenAddress};
 use sandarac_net::wall;
-use sandarac_tls::{Certificate, Name, RuntimeCertificates};
+use sandarac_tls::{Certificate, Name, RuntimeCertificates, patiently};
 use tokio::sync::oneshot;
 
 use crate::failure::with_context;
@@ -28,6 +30,7 @@ pub(crate) struct AcmeThreads(Mutex<Vec<Running>>);
 struct Running {
     config: AcmeConfig,
     challenges: Challenges,
+    progress: Progress,
     receiver: Arc<Receiver>,
     _stop: oneshot::Sender<()>,
 }
@@ -38,14 +41,17 @@ pub(crate) struct Opened(AcmeConfig, Acme);
 impl AcmeThreads {
     /// Opens the state directories of certificates that have no thread yet. Nothing is changed but the file system.
     pub(crate) fn open(&self, config: &Config) -> Result<Vec<Opened>, Fault> {
-        let running = self.0.lock();
+        // Cores ask for challenges meanwhile.
+        let known: Vec<AcmeConfig> = self.0.lock().iter().map(|one| one.config.clone()).collect();
         let mut opened: Vec<Opened> = Vec::new();
         for acme in wanted(config) {
-            let is_known = running.iter().any(|one| one.config == *acme)
-                || opened.iter().any(|Opened(other, _)| other == acme);
+            let is_known = known.contains(acme) || opened.iter().any(|Opened(other, _)| other == acme);
             if !is_known {
-                let clock: Clock = Arc::new(wall);
-                opened.push(Opened(acme.clone(), Acme::open(settings(acme, config)?, clock)?));
+                let (clock, settings): (Clock, _) = (Arc::new(wall), settings(acme, config)?);
+                let path = acme.state.join("account");
+                let open = patiently(&path, STATE_PATIENCE, move |_| Ok(Acme::open(settings, clock)));
+                let hung = |error: io::Error| Fault::CannotRead(acme.state.clone(), error.to_string());
+                opened.push(Opened(acme.clone(), open.map_err(hung)??));
             }
         }
         Ok(opened)
@@ -69,7 +75,7 @@ impl AcmeThreads {
         for Opened(config, acme) in opened {
             let receiver = Arc::new(Receiver { runtime: runtime.clone(), served: Mutex::default() });
             receiver.serve(acme.certificate());
-            let challenges = acme.challenges();
+            let (challenges, progress) = (acme.challenges(), acme.progress());
             let (stop, stopped) = oneshot::channel::<()>();
             let sink = receiver.clone();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -79,16 +85,21 @@ impl AcmeThreads {
                 });
             });
             thread.map_err(|error| with_context("cannot start a thread for ACME", &error))?;
-            running.push(Running { config, challenges, receiver, _stop: stop });
+            running.push(Running { config, challenges, progress, receiver, _stop: stop });
         }
         Ok(())
     }
 
+    /// The state of each certificate.
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        self.0.lock().iter().map(|running| running.progress.report()).collect()
+    }
+
     /// The response to the challenge with a token, if an order waits for it.
     pub(crate) fn http01(&self, token: &str) -> Option<String> {
-        let directories: Vec<Challenges> =
-            self.0.lock().iter().map(|running| running.challenges.clone()).collect();
-        directories.iter().find_map(|challenges| challenges.http01(token, wall()))
+        let directories: Vec<_> = self.0.lock().iter().map(Running::directory).collect();
+        let token = token.to_owned();
+        within_patience(directories, move |challenges| challenges.http01(&token, wall()))
     }
 
     /// The answer to the TLS-ALPN-01 challenge for `name`, in lower case, if another node has placed the order. Touches
@@ -96,19 +107,48 @@ impl AcmeThreads {
     pub(crate) fn tls_alpn01(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let running = self.0.lock();
         let of_name = running.iter().filter(|one| one.config.names.iter().any(|own| **own == *name));
-        let directories: Vec<Challenges> = of_name.map(|one| one.challenges.clone()).collect();
+        let directories: Vec<_> = of_name.map(Running::directory).collect();
         drop(running);
-        let made = directories.iter().find_map(|challenges| challenges.tls_alpn01(name, wall()))?;
+        let name = name.to_owned();
+        let made = within_patience(directories, move |challenges| challenges.tls_alpn01(&name, wall()))?;
         made.certified_key().ok().map(Arc::new)
     }
 }
 
+impl Running {
+    /// The challenges, with the directory that they are in.
+    fn directory(&self) -> (PathBuf, Challenges) {
+        (self.config.state.clone(), self.challenges.clone())
+    }
+}
+
+/// The longest that the files of a state directory are waited for.
+const STATE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest that the file of a challenge is waited for. A core waits meanwhile, once: while a file system hangs, its files are
+/// not tried again.
+const CHALLENGE_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Looks for a challenge in each directory, on file systems that may hang.
+fn within_patience<T: Send + 'static>(
+    directories: Vec<(PathBuf, Challenges)>,
+    look: impl Fn(&Challenges) -> Option<T> + Clone + Send + 'static,
+) -> Option<T> {
+    directories.into_iter().find_map(|(state, challenges)| {
+        let look = look.clone();
+        patiently(&state.join("challenges"), CHALLENGE_PATIENCE, move |_| Ok(look(&challenges)))
+            .ok()
+            .flatten()
+    })
+}
+
 /// The certificates by ACME of a configuration.
-fn wanted(config: &Config) -> impl Iterator<Item = &AcmeConfig> {
+pub(crate) fn wanted(config: &Config) -> impl Iterator<Item = &AcmeConfig> {
     config.listeners.iter().filter_map(|listener| listener.tls.as_ref()?.acme.as_ref())
 }
 
-fn settings(acme: &AcmeConfig, config: &Config) -> Result<Settings, Fault> {
+/// The settings of a certificate.
+pub(crate) fn settings(acme: &AcmeConfig, config: &Config) -> Result<Settings, Fault> {
     let names = acme.names.iter().map(|name| name.to_string()).collect();
     let external_account = acme.external_account.as_ref().map(|account| {
         let key = fs::read_to_string(&account.key_file)

@@ -12,6 +12,7 @@ use sandarac_config::{
 };
 use sandarac_tls::WhenExpired;
 
+use crate::acme_check;
 use crate::cli::{self, CheckArgs, ConfigArgs, RunArgs};
 use crate::failure::Failure;
 use crate::human;
@@ -53,11 +54,13 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let tls = tls::load(&config, &TlsState::new().loading(WhenExpired::Refuse))?;
     tls.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
     tls.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
+    let acme = acme_check::explain(&config)?;
     check_machine(&config)?;
     if !args.quiet {
         let mut out = io::stdout().lock();
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
         out.write_all(tls.explain(&config).as_bytes())?;
+        out.write_all(acme.as_bytes())?;
     }
     Ok(())
 }

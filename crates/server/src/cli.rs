@@ -48,6 +48,7 @@ pub struct Cli {
 
 /// The command.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum Job {
     /// Run the accelerator.
     Run(RunArgs),

@@ -6,6 +6,7 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod acme;
+mod acme_check;
 pub mod admin;
 pub mod check;
 pub mod cli;

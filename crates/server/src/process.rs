@@ -1,5 +1,6 @@
 //! The running accelerator: its cores, its listeners, its store, its logs and its admin interface.
 
+mod acme;
 mod admin_server;
 mod certificate_watch;
 mod connection_limit;
@@ -85,6 +86,9 @@ pub struct Daemon {
 
 impl Process {
     /// Starts the accelerator that `config` describes. Without `daemon` there is no admin interface and no reload.
+    ///
+    /// # Errors
+    /// [`TlsFaults`](crate::tls::TlsFaults) in an [`io::Error`] if a certificate or another file of TLS cannot be used.
     pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
         let Daemon { args, credentials, inherited } = daemon.unwrap_or_default();
@@ -93,8 +97,7 @@ impl Process {
         let log = AccessLog::open(log_target(&config.log))?;
         let optional = bind_optional(&mut config, &inherited, count);
         let tls = TlsState::new();
-        let loaded = load_tls(&config, &tls.loading(WhenExpired::Serve))
-            .map_err(|faults| io::Error::other(faults.to_string()))?;
+        let loaded = load_tls(&config, &tls.loading(WhenExpired::Serve))?;
         loaded.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         let acme = Arc::new(AcmeThreads::default());

@@ -16,6 +16,7 @@ use crate::service_manager;
 use crate::signals::{Event, Signals};
 use crate::startup_messages;
 use crate::stderr::print_line;
+use crate::tls::TlsFaults;
 
 /// Runs the accelerator that `config` describes until it is stopped. A reload uses `args`.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
@@ -34,7 +35,10 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
             return Ok(());
         };
         let process = Process::start(config, Some(Daemon { args: Some(args.clone()), credentials, inherited }))
-            .map_err(|error| Failure::Failed(format!("{error}{}", hint(&error, running))))?;
+            .map_err(|error| match error.get_ref() {
+                Some(faults) if faults.is::<TlsFaults>() => Failure::Usage(faults.to_string()),
+                _ => Failure::Failed(format!("{error}{}", hint(&error, running))),
+            })?;
         if let Some(admin) = process.admin() {
             startup_messages::announce(process.listeners(), admin);
         }

@@ -1,6 +1,7 @@
 //! The certificates and the other files of TLS: opened at a start, at a reload, and by `check`.
 
 use std::fmt::{self, Write as _};
+use std::io;
 use std::sync::{Arc, LazyLock};
 
 use rustls::ClientConfig;
@@ -9,8 +10,8 @@ use rustls::time_provider::DefaultTimeProvider;
 use sandarac_config::{Config, PoolTls};
 use sandarac_proxy::{ListenerTls, OriginTls, SiteTls, client_settings};
 use sandarac_tls::{
-    ClientSettings, Fault, Identity, Loading, RuntimeCertificates, TicketSecret, WhenExpired, civil,
-    expires_soon,
+    ClientMode, ClientSettings, Fault, Identity, Loading, RuntimeCertificates, TicketSecret, Version,
+    WhenExpired, civil, expires_soon,
 };
 
 use crate::admin::Refusal;
@@ -68,7 +69,17 @@ impl LoadedTls {
         for (listener, tls) in config.listeners.iter().zip(&self.site.listeners) {
             let Some(tls) = tls else { continue };
             let certificates = &tls.current().certificates;
-            let _ = writeln!(out, "Certificates of {}:", listener.address);
+            let settings = tls.settings();
+            let versions = match settings.minimum_version {
+                Version::Tls12 => "TLS 1.2 and 1.3",
+                Version::Tls13 => "TLS 1.3",
+            };
+            let clients = match settings.client_certificates.as_ref().map(|clients| clients.mode) {
+                None => "",
+                Some(ClientMode::Optional) => ", client certificates optional",
+                Some(ClientMode::Required) => ", client certificates required",
+            };
+            let _ = writeln!(out, "Certificates of {} ({versions}{clients}):", listener.address);
             let (_, default) = certificates.for_name(None);
             for certificate in certificates.all() {
                 let Identity { names, path, issuer, key_type, is_self_signed, valid, .. } =
@@ -147,14 +158,22 @@ impl fmt::Display for TlsFaults {
     }
 }
 
+impl std::error::Error for TlsFaults {}
+
 impl From<TlsFaults> for Failure {
     fn from(faults: TlsFaults) -> Failure {
         Failure::Usage(faults.to_string())
     }
 }
 
+impl From<TlsFaults> for io::Error {
+    fn from(faults: TlsFaults) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidInput, faults)
+    }
+}
+
 impl From<TlsFaults> for Refusal {
     fn from(faults: TlsFaults) -> Refusal {
-        Refusal::failed(faults.to_string())
+        Refusal::invalid(faults.to_string())
     }
 }

@@ -203,3 +203,25 @@ fn a_directory_holds_pairs_and_files_with_both() {
     let empty = Directory::new();
     assert_eq!(certificates_in(&empty.0).expect_err("a fault").reason, Reason::EmptyDirectory);
 }
+
+#[test]
+fn a_directory_may_have_the_layout_of_certbot() {
+    let directory = Directory::new();
+    let put = |name: &str| {
+        std::fs::create_dir(directory.0.join(name)).expect("a directory");
+        let made = leaf();
+        let chain = directory.write(&format!("{name}/fullchain.pem"), &made.chain);
+        directory.write(&format!("{name}/cert.pem"), &made.chain);
+        CertificateFiles { chain, key: directory.write(&format!("{name}/privkey.pem"), &made.key) }
+    };
+    let (b, a) = (put("b.example"), put("a.example"));
+    directory.write("README", "text");
+    std::fs::create_dir(directory.0.join("empty")).expect("a directory");
+    assert_eq!(certificates_in(&directory.0).expect("certificates"), [a.clone(), b]);
+    let beside = directory.put("c.example", &leaf());
+    assert_eq!(certificates_in(&directory.0).expect("certificates")[..2], [beside, a.clone()]);
+
+    std::fs::remove_file(&a.key).expect("a file");
+    let fault = certificates_in(&directory.0).expect_err("a fault");
+    assert_eq!(fault, Fault { path: a.chain, reason: Reason::KeyFileMissing(a.key) });
+}

@@ -8,7 +8,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use x509_parser::prelude::{CertificateRevocationList, FromDer};
+use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
 use crate::fault::{Fault, Reason};
 use crate::file;
@@ -48,9 +48,13 @@ impl ClientCertificates {
     pub(crate) fn load(&self, provider: &Arc<CryptoProvider>, now: UnixTime) -> Result<Verifier, Vec<Fault>> {
         let (mut cas, mut lists, mut warnings, mut faults) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut roots = RootCertStore::empty();
+        let mut issuers = Vec::new();
         for path in &self.ca {
             match ca_certificates(path, &mut roots) {
-                Ok(found) => cas.extend(found),
+                Ok(found) => {
+                    issuers.extend(found.iter().map(|ca| (path.clone(), ca.clone())));
+                    cas.extend(found);
+                }
                 Err(fault) => faults.push(fault),
             }
         }
@@ -60,6 +64,7 @@ impl ClientCertificates {
                 Err(fault) => faults.push(fault),
             }
         }
+        warnings.extend(uncovered(&issuers, &lists));
         if cas.is_empty() && faults.is_empty() {
             let text =
                 "`client_certificates` needs a `ca`: the certificates that issued those of the clients";
@@ -80,6 +85,27 @@ impl ClientCertificates {
         })?;
         Ok(Verifier { verifier, cas, revocation_lists: lists, warnings })
     }
+}
+
+/// The CAs that no list is of, if there are lists.
+fn uncovered(
+    cas: &[(PathBuf, CertificateDer<'static>)],
+    lists: &[CertificateRevocationListDer<'static>],
+) -> Vec<Warning> {
+    let issuer = |list: &CertificateRevocationListDer<'_>| {
+        Some(CertificateRevocationList::from_der(list).ok()?.1.issuer().as_raw().to_vec())
+    };
+    let issuers: Vec<Vec<u8>> = lists.iter().filter_map(issuer).collect();
+    if lists.is_empty() {
+        return Vec::new();
+    }
+    let warning = |(path, ca): &(PathBuf, CertificateDer<'static>)| {
+        let (_, certificate) = X509Certificate::from_der(ca).ok()?;
+        let subject = certificate.subject();
+        let is_covered = issuers.iter().any(|issuer| issuer == subject.as_raw());
+        (!is_covered).then(|| Warning::UncoveredCa(path.clone(), subject.to_string().into()))
+    };
+    cas.iter().filter_map(warning).collect()
 }
 
 /// Adds the CA certificates in a file to `roots`.

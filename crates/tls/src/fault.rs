@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::patience::PATIENCE;
+
 /// A file that cannot be used. The text names the file, the fault and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -124,6 +126,11 @@ impl fmt::Display for Fault {
             Reason::Unreadable(io::ErrorKind::PermissionDenied) => {
                 write!(f, "cannot read {path}: permission denied; let the user of this process read it")
             }
+            Reason::Unreadable(io::ErrorKind::TimedOut) => write!(
+                f,
+                "cannot read {path}: its file system did not answer for {} s; see whether it is still mounted",
+                PATIENCE.as_secs()
+            ),
             Reason::Unreadable(kind) => write!(f, "cannot read {path}: {kind}"),
             Reason::NotAFile => write!(f, "{path} is not a regular file"),
             Reason::TooLarge => {
@@ -194,7 +201,8 @@ impl fmt::Display for Fault {
             ),
             Reason::EmptyDirectory => write!(
                 f,
-                "{path} holds no certificates; NAME.crt and NAME.key, or one NAME.pem with both, are expected"
+                "{path} holds no certificates; NAME.crt and NAME.key, one NAME.pem with both, or NAME/fullchain.pem and \
+                 NAME/privkey.pem are expected"
             ),
             Reason::KeyFileMissing(key) => write!(
                 f,

@@ -9,6 +9,7 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::pki_types::{PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer};
 
 use crate::fault::{Fault, Reason};
+use crate::patience::{PATIENCE, patiently};
 
 /// The most bytes of a file. The largest in use are revocation lists.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -22,19 +23,21 @@ pub(crate) struct Content {
 
 /// Reads a regular file.
 pub(crate) fn read(path: &Path) -> Result<Content, Fault> {
-    let unreadable = |error: std::io::Error| Fault::new(path, Reason::Unreadable(error.kind()));
-    // Asked before the file is opened: to open a pipe would block.
-    let metadata = fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        return Err(Fault::new(path, Reason::NotAFile));
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(Fault::new(path, Reason::TooLarge));
-    }
-    Ok(Content { bytes, is_public: is_public(&metadata) })
+    let content = patiently(path, PATIENCE, |path| {
+        // Asked before the file is opened: to open a pipe would block.
+        let metadata = fs::metadata(path)?;
+        if !metadata.is_file() {
+            return Ok(Err(Reason::NotAFile));
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Ok(Err(Reason::TooLarge));
+        }
+        Ok(Ok(Content { bytes, is_public: is_public(&metadata) }))
+    });
+    let content = content.unwrap_or_else(|error| Err(Reason::Unreadable(error.kind())));
+    content.map_err(|reason| Fault::new(path, reason))
 }
 
 #[cfg(unix)]
@@ -59,6 +62,8 @@ pub(crate) struct Sections {
 
 /// The sections of the text of the file at `path`.
 pub(crate) fn sections(path: &Path, text: &[u8]) -> Result<Sections, Fault> {
+    // Some editors begin a file with a byte order mark.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let mut found = Sections { has_encrypted_key: has_encrypted_key(text), ..Sections::default() };
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(text) {
         // An encrypted key in the old style has header lines, which are no base64: it is reported as encrypted.

@@ -5,10 +5,11 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use aws_lc_rs::digest;
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::UnixTime;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
+use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::certificate::{Certificate, CertificateFiles, Use};
 use crate::certificates::{ACME_TLS_ALPN, Certificates};
@@ -107,6 +108,9 @@ impl ServerSettings {
         let settings = |text: Box<str>| Fault::new(Path::new(""), Reason::Settings(text));
         let provider = provider_with(&self.cipher_suites, self.minimum_version);
         let provider = provider.map_err(|text| faults.push(settings(text))).ok();
+        if let Some(provider) = &provider {
+            faults.extend(unusable(&all, provider));
+        }
         let verifier = match (&self.client_certificates, &provider) {
             (Some(clients), Some(provider)) => {
                 clients.load(provider, loading.now).map_err(|found| faults.extend(found)).ok()
@@ -218,4 +222,19 @@ impl ServerSettings {
         }
         digest.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
     }
+}
+
+/// That no cipher suite fits any of the certificates, if so. Those of TLS 1.3 fit all.
+fn unusable(certificates: &[Arc<Certificate>], provider: &CryptoProvider) -> Option<Fault> {
+    let fits = |certificate: &Arc<Certificate>| {
+        provider.cipher_suites.iter().any(|suite| match suite {
+            SupportedCipherSuite::Tls13(_) => true,
+            SupportedCipherSuite::Tls12(suite) => {
+                certificate.certified_key().key.choose_scheme(suite.sign).is_some()
+            }
+        })
+    };
+    let kind = certificates.first()?.key_type();
+    let text = format!("none of `cipher_suites` can be used with the certificates, which have {kind} keys");
+    (!certificates.iter().any(fits)).then(|| Fault::new(Path::new(""), Reason::Settings(text.into())))
 }

@@ -80,6 +80,56 @@ fn suites_must_serve_the_minimum_version() {
 }
 
 #[test]
+fn suites_must_fit_a_certificate() {
+    let (ca, directory) = (Ca::new("the CA"), Directory::new());
+    let (ecdsa, rsa) =
+        (directory.put("a", &ca.issue(&["a.example"])), directory.put("b", &ca.issue_rsa(&["a.example"])));
+    let settings = |certificates| ServerSettings {
+        cipher_suites: vec!["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256".into()],
+        ..ServerSettings::of(certificates)
+    };
+    assert_eq!(faults(&settings(vec![ecdsa.clone()])), ["settings"]);
+    settings(vec![rsa.clone()]).load(&loading()).expect("it fits");
+    settings(vec![ecdsa, rsa]).load(&loading()).expect("it fits one of them");
+}
+
+#[test]
+fn a_ca_without_a_revocation_list_is_a_warning_if_there_are_lists() {
+    let (ca, other, directory) = (Ca::new("the CA"), Ca::new("another CA"), Directory::new());
+    let (file, list) = (directory.write("ca", &ca.pem), directory.write("other.crl", other.revoke(1, 2030)));
+    let of = |crl: Vec<_>| ServerSettings {
+        client_certificates: Some(ClientCertificates {
+            mode: ClientMode::Optional,
+            ca: vec![file.clone()],
+            crl,
+        }),
+        ..ServerSettings::of(vec![directory.put("a", &ca.issue(&["a.example"]))])
+    };
+    let uncovered = |settings: ServerSettings| {
+        let warnings = settings.load(&loading()).expect("settings").warnings;
+        warnings.into_iter().find(|warning| matches!(warning, Warning::UncoveredCa(..)))
+    };
+    assert_eq!(uncovered(of(vec![])), None);
+    assert_eq!(
+        uncovered(of(vec![list.clone()])),
+        Some(Warning::UncoveredCa(file.clone(), "CN=the CA".into()))
+    );
+    let own = directory.write("own.crl", ca.revoke(1, 2030));
+    assert_eq!(uncovered(of(vec![list, own])), None);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_file() {
+    let (ca, directory) = (Ca::new("the CA"), Directory::new());
+    let files = directory.put("a", &ca.issue(&["a.example"]));
+    for path in [&files.chain, &files.key] {
+        let text = std::fs::read_to_string(path).expect("a file");
+        std::fs::write(path, format!("\u{feff}{text}")).expect("a directory");
+    }
+    ServerSettings::of(vec![files]).load(&loading()).expect("settings");
+}
+
+#[test]
 fn an_outdated_revocation_list_is_a_warning() {
     let (ca, directory) = (Ca::new("the CA"), Directory::new());
     let crl = directory.write("old.crl", ca.revoke(1, 2026));

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::directory::in_subdirectory;
 use crate::server::ServerSettings;
 
 /// What the file system states about the files of some settings. Symbolic links are followed, so that a link that is
@@ -28,7 +29,11 @@ impl ServerSettings {
         if let Some(directory) = &self.directory {
             paths.push(directory.clone());
             let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-            paths.extend(entries.map(|entry| entry.path()));
+            for entry in entries {
+                let path = entry.path();
+                paths.extend(in_subdirectory(&path).into_iter().flat_map(|files| [files.chain, files.key]));
+                paths.push(path);
+            }
         }
         if let Some(clients) = &self.client_certificates {
             paths.extend(clients.ca.iter().chain(&clients.crl).cloned());
@@ -147,5 +152,21 @@ mod tests {
         look_twice(true);
         fs::remove_file(path).expect("a file");
         look_twice(true);
+    }
+
+    #[test]
+    fn links_that_are_turned_in_a_subdirectory_of_certbot_are_changes() {
+        let directory = Directory::new();
+        let live = directory.0.join("more/a.example");
+        fs::create_dir_all(&live).expect("directories");
+        directory.write("fullchain1.pem", "first");
+        directory.write("fullchain2.pem", "second");
+        symlink("../../fullchain1.pem", live.join("fullchain.pem")).expect("a link");
+        let settings = settings(&directory);
+        let mut watch = Watch::new(settings.stamps());
+        fs::remove_file(live.join("fullchain.pem")).expect("a link");
+        symlink("../../fullchain2.pem", live.join("fullchain.pem")).expect("a link");
+        assert!(!watch.look(settings.stamps()));
+        assert!(watch.look(settings.stamps()));
     }
 }

@@ -18,6 +18,8 @@ pub enum Warning {
     PublicSecret(PathBuf),
     /// A revocation list whose next update was due at this time, in seconds since 1970.
     OutdatedRevocationList(PathBuf, i64),
+    /// There are revocation lists, and none is of this CA, in this file.
+    UncoveredCa(PathBuf, Box<str>),
     /// Session keys are written to this file.
     KeyLog(PathBuf),
     /// Session keys were asked for, and the environment names no file for them.
@@ -41,6 +43,11 @@ impl fmt::Display for Warning {
                 "the revocation list in {} was due for an update at {}: client certificates of its issuer are refused",
                 path.display(),
                 civil(*due)
+            ),
+            Warning::UncoveredCa(path, subject) => write!(
+                f,
+                "no revocation list in `crl` is of {subject} (in {}): client certificates that it issued are refused",
+                path.display()
             ),
             Warning::KeyLog(path) => write!(
                 f,

@@ -24,7 +24,8 @@ settings! {
         certificates: Vec<At<CertificateSettings>> = Vec::new(), unset "the listener has a `directory` or `acme`"
             "[{ chain = \"/etc/ssl/example.org.crt\", key = \"/etc/ssl/example.org.key\" }]";
         /// A directory of more certificates: `NAME.crt`, `NAME.pem` or `NAME.cer` with `NAME.key` beside it, or with the
-        /// key in the same file. Other files are ignored.
+        /// key in the same file; or a subdirectory for each with `fullchain.pem` and `privkey.pem`, as in
+        /// `/etc/letsencrypt/live`. Other files are ignored.
         directory: Option<At<AbsolutePath>> = None, unset "only `certificates`" "\"/etc/sandarac/certificates\"";
         /// A certificate that is obtained from a CA by ACME, and renewed ([how to](../how-to/https-with-acme.md)). Using
         /// it accepts the CA's terms of service. Certificates in files with exactly its names come first.

@@ -176,7 +176,10 @@ fn the_schema_is_json_that_knows_every_table_and_no_other_key() {
 #[test]
 fn the_examples_load_without_a_warning() {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(root().join("examples")).unwrap() {
+    let examples = root().join("examples");
+    let listed =
+        [examples.clone(), examples.join("acme")].map(|directory| std::fs::read_dir(directory).unwrap());
+    for entry in listed.into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
@@ -188,7 +191,7 @@ fn the_examples_load_without_a_warning() {
         }
         names.push(name);
     }
-    for name in ["wordpress.toml", "mediawiki.toml", "django.toml", "static.toml"] {
+    for name in ["wordpress.toml", "mediawiki.toml", "django.toml", "static.toml", "sandarac.toml"] {
         assert!(names.iter().any(|found| found == name), "{name}");
     }
 }

@@ -40,6 +40,8 @@ fn flags_count_more_than_the_file() {
         listen_in_clear: vec![false, true],
         certificates: vec![("/a.crt".to_owned(), "/a.key".to_owned())],
         acme: vec!["a.example".to_owned()],
+        acme_directory: Some("staging".to_owned()),
+        acme_state: Some("/var/lib/acme".to_owned()),
         listen_unless_configured: Some(":1".to_owned()),
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
         sockets: Some("/run/app".to_owned()),
@@ -129,6 +131,31 @@ fn what_flags_leave_out_is_missed() {
     assert!(refused("", &no_backend).contains("--backend"));
     let no_listener = Flags { listen: Vec::new(), ..flags() };
     assert!(refused("", &no_listener).contains("--listen :8080"));
+}
+
+#[test]
+fn the_ca_and_the_state_of_acme_are_flags() {
+    let acme = |directory: Option<&str>, state: Option<&str>| {
+        let flags = Flags {
+            listen: vec![":443".to_owned()],
+            backends: vec!["http://127.0.0.1:1".to_owned()],
+            acme: vec!["a.example".to_owned()],
+            acme_directory: directory.map(str::to_owned),
+            acme_state: state.map(str::to_owned),
+            ..Flags::default()
+        };
+        let (config, _) = Config::from_flags(&flags).map_err(|error| error.to_string())?;
+        Ok::<_, String>(config.listeners[0].tls.clone().unwrap().acme.unwrap())
+    };
+    let usual = acme(None, None).unwrap();
+    assert_eq!(&*usual.directory, "https://acme-v02.api.letsencrypt.org/directory");
+    assert_eq!(usual.state.to_str(), Some("/var/lib/sandarac/acme"));
+    let staging = acme(Some("staging"), Some("/state")).unwrap();
+    assert_eq!(&*staging.directory, "https://acme-staging-v02.api.letsencrypt.org/directory");
+    assert_eq!(staging.state.to_str(), Some("/state"));
+    assert_eq!(&*acme(Some("https://ca.example/"), None).unwrap().directory, "https://ca.example/");
+    let refused = acme(Some("http://ca.example/"), None).unwrap_err();
+    assert!(refused.contains("is not a URL of https"), "{refused}");
 }
 
 #[test]

@@ -74,6 +74,8 @@ proptest! {
             listen: listen.into_iter().collect(),
             listen_in_clear: Vec::new(),
             acme: memory.iter().cloned().collect(),
+            acme_directory: memory.clone(),
+            acme_state: memory.clone(),
             certificates: memory.iter().map(|path| (path.clone(), path.clone())).collect(),
             backends: backend.into_iter().collect(),
             sockets: memory.clone(),

@@ -214,9 +214,13 @@ async fn begin_tls<S: Service>(
     tls: AcceptTls,
 ) -> BeginTls {
     connection.timer.set(tls.timeout);
+    // From here on: a client that sends nothing takes a place too.
+    let handshakes = &sessions.handshakes;
+    let running = poll_fn(|cx| Poll::Ready(handshakes.enter(tls.max_handshakes, cx.waker()))).await;
     if connection.conn.data().is_empty() {
         let began = poll_fn(|cx| match connection.conn.poll_fill(cx) {
             Poll::Ready(received) => Poll::Ready(received.is_ok_and(|count| count > 0)),
+            Poll::Pending if running.is_ended() => Poll::Ready(false),
             Poll::Pending => {
                 if sessions.draining() {
                     connection.timer.set_earlier(LAST_REQUEST);
@@ -233,7 +237,7 @@ async fn begin_tls<S: Service>(
         return BeginTls::NotTls;
     }
     let Some((stream, received)) = connection.conn.take_stream() else { return BeginTls::Failed };
-    match tls::accept(stream, received, &tls.config, sessions, &mut connection.timer).await {
+    match tls::accept(stream, received, &tls.config, sessions, &running, &mut connection.timer).await {
         // The certificate in the handshake was the answer; HTTP is not spoken (RFC 8737 §3).
         Ok((stream, _)) if stream.state().alpn_protocol() == Some(ACME_TLS) => BeginTls::Failed,
         Ok((stream, peer)) => {

@@ -190,6 +190,8 @@ impl Service for Echo {
         true
     }
 
+    fn refused(&self) {}
+
     fn closed(&self) {}
 
     fn panicked(&self) {}
@@ -291,7 +293,8 @@ fn exchanged_over_tls(request: Vec<u8>, prepare: impl FnOnce(&Echo)) -> (Vec<u8>
             let end = stream.read_to_end(&mut received);
             (received, end)
         });
-        let service = Echo::with(Some(AcceptTls { config: server, timeout: UNHURRIED }));
+        let service =
+            Echo::with(Some(AcceptTls { config: server, timeout: UNHURRIED, max_handshakes: 1024 }));
         prepare(&service);
         let new = NewConnection { transport: ours.into(), remote: None, listener: ListenerId::unused() };
         serve(new, service, Rc::new(Sessions::default())).await;
@@ -332,7 +335,7 @@ fn a_body_that_breaks_off_over_tls_does_not_end_in_order() {
 #[test]
 fn http_in_clear_is_told_apart_from_tls() {
     let (server, _) = configs(&rustls::version::TLS13);
-    let service = Echo::with(Some(AcceptTls { config: server, timeout: UNHURRIED }));
+    let service = Echo::with(Some(AcceptTls { config: server, timeout: UNHURRIED, max_handshakes: 1024 }));
     let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
     let received = String::from_utf8(exchanged(service, Transport::Plain, request)).unwrap();
     assert!(received.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{received}");

@@ -1,6 +1,7 @@
 //! The handshake with a client.
 
 use super::fault::HandshakeFault;
+use super::handshakes::Running;
 use super::peer::TlsPeer;
 use super::side::ServerSide;
 use super::stream::TlsStream;
@@ -19,16 +20,14 @@ use std::time::Duration;
 /// How long a handshake may still take while the process drains.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 
-/// The most connections of a core that may be in their handshake. Each holds a few kilobytes.
-const MAX_HANDSHAKES: usize = 1024;
-
-/// Serves a TLS handshake until `timer` ends. `received` is what was read already. Whatever TLS has to tell the client about a
-/// failure is sent.
+/// Serves a TLS handshake until `timer` ends, or too many others are `running`. `received` is what was read already. Whatever TLS
+/// has to tell the client about a failure is sent.
 pub(crate) async fn accept(
     stream: Stream,
     received: ByteQueue,
     config: &Arc<ServerConfig>,
     sessions: &Sessions,
+    running: &Running<'_>,
     timer: &mut Timer,
 ) -> Result<(TlsStream<ServerSide>, TlsPeer), HandshakeFault> {
     let asked = Arc::new(RecordsServerName { inner: config.cert_resolver.clone(), name: OnceLock::new() });
@@ -38,7 +37,6 @@ pub(crate) async fn accept(
     let mut tls = TlsStream::new(stream, side, received);
 
     let handshakes = &sessions.handshakes;
-    let running = poll_fn(|cx| Poll::Ready(handshakes.enter(MAX_HANDSHAKES, cx.waker()))).await;
     let mut ends = |cx: &mut std::task::Context<'_>| {
         if sessions.draining() {
             timer.set_earlier(LAST_HANDSHAKE);

@@ -1,16 +1,22 @@
 //! The handshakes of one core: how many there are, and which one may compute.
 
+use crate::Moment;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::task::Waker;
+use std::time::Duration;
 use tokio::sync::Semaphore;
+
+/// The age from which a handshake may be ended for the sake of another connection. Most take less, so that under a load
+/// of clients that go on, handshakes are finished and not replaced by newer ones.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// The handshakes that run on one core.
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     /// Those in progress, oldest first.
-    running: RefCell<BTreeMap<u64, Waker>>,
+    running: RefCell<BTreeMap<u64, Entry>>,
     begun: Cell<u64>,
     /// One permit for each turn of the core's loop.
     turn: Rc<Semaphore>,
@@ -26,17 +32,27 @@ impl Default for Handshakes {
 impl Handshakes {
     /// Adds a handshake. If there are more than `most` then, ends the oldest: an attacker who leaves
     /// handshakes unfinished loses those, and clients that go on do not.
-    pub(super) fn enter(&self, most: usize, waker: &Waker) -> Running<'_> {
+    pub(crate) fn enter(&self, most: usize, waker: &Waker) -> Running<'_> {
         let number = self.begun.get();
         self.begun.set(number + 1);
         let mut running = self.running.borrow_mut();
-        running.insert(number, waker.clone());
+        running.insert(number, Entry { began: Moment::now(), waker: waker.clone() });
         if running.len() > most.max(1)
             && let Some((_, oldest)) = running.pop_first()
         {
-            oldest.wake();
+            oldest.waker.wake();
         }
         Running { handshakes: self, number }
+    }
+
+    /// Ends the oldest handshake if it has taken long, for a connection that found no place.
+    pub(crate) fn end_stalled(&self) {
+        let mut running = self.running.borrow_mut();
+        if let Some(oldest) = running.first_entry()
+            && Moment::now().since(oldest.get().began) >= STALLED
+        {
+            oldest.remove().waker.wake();
+        }
     }
 
     /// Waits for a turn of the core's loop in which no other handshake computes. Private-key operations take
@@ -53,15 +69,21 @@ impl Handshakes {
     }
 }
 
-/// A handshake's entry among those of its core.
-pub(super) struct Running<'h> {
+#[derive(Debug)]
+struct Entry {
+    began: Moment,
+    waker: Waker,
+}
+
+/// A handshake in progress.
+pub(crate) struct Running<'h> {
     handshakes: &'h Handshakes,
     number: u64,
 }
 
 impl Running<'_> {
     /// Whether it must end, because there are too many.
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         !self.handshakes.running.borrow().contains_key(&self.number)
     }
 }

@@ -12,7 +12,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
@@ -59,7 +59,13 @@ type Accepted = Result<(TlsStream<ServerSide>, TlsPeer), HandshakeFault>;
 async fn accept_on(stream: Stream, config: &Arc<ServerConfig>) -> Accepted {
     let mut timer = Timer::new();
     timer.set(Duration::from_secs(20));
-    accept(stream, ByteQueue::default(), config, &Sessions::default(), &mut timer).await
+    accept_until(stream, config, &mut timer).await
+}
+
+async fn accept_until(stream: Stream, config: &Arc<ServerConfig>, timer: &mut Timer) -> Accepted {
+    let sessions = Sessions::default();
+    let running = sessions.handshakes.enter(1024, Waker::noop());
+    accept(stream, ByteQueue::default(), config, &sessions, &running, timer).await
 }
 
 /// Both sides of a connection after the handshake.
@@ -308,7 +314,7 @@ fn a_client_that_leaves_and_a_late_one_are_told_apart() {
     let fault = run(async {
         let mut timer = Timer::new();
         timer.set(Duration::from_millis(1));
-        accept(accepted, ByteQueue::default(), &server, &Sessions::default(), &mut timer).await
+        accept_until(accepted, &server, &mut timer).await
     });
     assert!(matches!(fault, Err(HandshakeFault::Late)));
 }

@@ -17,6 +17,7 @@ pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::client_certificate::with_certificates;
 use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::handling::{Detail, Handling};
@@ -53,12 +54,21 @@ pub struct Deferred {
 
 /// Serves a request that could not be answered from memory at once.
 pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Incoming<Deferred>>) {
-    let Incoming { head, expect_continue, began, deferred } = *incoming;
-    let Deferred { site, judged, found } = deferred;
+    let Incoming { mut head, expect_continue, began, deferred } = *incoming;
+    let Deferred { site, mut judged, found } = deferred;
     let transaction = core.transaction();
+    let tls = client.peer().tls.clone();
+    if let Ok(Judged { facts, keys_certificate: true, .. }) = &judged {
+        let certificates = tls.as_ref().map_or(&[][..], |tls| &tls.certificates);
+        let rule = site.config.routes[facts.route()].cache_rule();
+        match rule.map(|rule| with_certificates(head.fields.view(), certificates, &rule.key)) {
+            Some(Ok(fields)) => head.fields = fields,
+            Some(Err(_)) => judged = Err(Fault::HeadTooLarge),
+            None => {}
+        }
+    }
     // A fetch for the store may outlive the exchange. It keeps the head alive.
     let head = Rc::new(head);
-    let tls = client.peer().tls.clone();
     let mut exchange = Exchange {
         core,
         site: &site,
@@ -183,7 +193,7 @@ impl Exchange<'_> {
         }
         let broke = (self.handling.detail == Some(Detail::OriginBroke))
             .then(|| "the response broke off at the backend".to_owned());
-        let error = fault.map(Fault::text).or(broke).or_else(|| {
+        let error = fault.map(Fault::log_text).or(broke).or_else(|| {
             let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
             self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))
         });

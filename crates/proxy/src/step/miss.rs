@@ -50,7 +50,7 @@ pub(crate) async fn miss(
         }
         FetchAnswer::Landed(Landed::Relay(arrived)) => relay(exchange, down, arrived, pool).await,
         FetchAnswer::StandIn(object, fault) => {
-            exchange.origin_fault = Some(fault.text());
+            exchange.origin_fault = Some(fault.log_text());
             stand_in(exchange, down, &object, fault, StandIn::Failed).await
         }
     }

@@ -2,7 +2,7 @@
 
 use super::received::{Received, RequestFacts, host_text, normal_host};
 use crate::Fault;
-use crate::client_certificate::is_client_certificate;
+use crate::client_certificate::{is_client_certificate, keys_certificate};
 use crate::pass_reason::PassReason;
 use crate::requester::Requester;
 use crate::respond::{METHODS, Synthetic};
@@ -22,6 +22,8 @@ use std::borrow::Cow;
 pub(crate) struct Judged {
     pub(crate) facts: RequestFacts,
     pub(crate) verdict: Result<Verdict, Fault>,
+    /// Whether the certificates of the connection take the place of those in the fields, because the rule keys them.
+    pub(crate) keys_certificate: bool,
 }
 
 /// The step that a request takes.
@@ -50,11 +52,14 @@ pub(crate) fn receive<'a>(
     let told = || hop::told_scheme(request.fields);
     let listener_scheme = site.scheme(peer.listener);
     let scheme = match target.scheme {
-        // No connection here is secured. Only a proxy before us, or the listener's configuration, can state
-        // that the client's was (RFC 9110 §7.4).
+        // Only a proxy before us, or the listener's configuration, can state that the client's connection was
+        // another (RFC 9110 §7.4).
         Some(Scheme::Https)
             if !trusted && listener_scheme == Scheme::Http && request.method != Method::Purge =>
         {
+            return Err(Fault::Misdirected);
+        }
+        Some(Scheme::Http) if !trusted && peer.tls.is_some() && request.method != Method::Purge => {
             return Err(Fault::Misdirected);
         }
         Some(scheme) => scheme,
@@ -181,9 +186,7 @@ pub(crate) fn verdict(
                 None => Ok(Verdict::Pass(pool, PassReason::Rule)),
                 Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
                     Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
-                    None if peer.tls.as_ref().is_some_and(|tls| !tls.certificates.is_empty())
-                        || received.requester.trusted && names_client(request.fields, rule) =>
-                    {
+                    None if is_of_certificate(received, request.fields, rule) => {
                         Verdict::Pass(pool, PassReason::ClientCertificate)
                     }
                     None => Verdict::Lookup(pool),
@@ -193,9 +196,23 @@ pub(crate) fn verdict(
     }
 }
 
-/// Whether a trusted proxy names the certificate of its client, and the rule does not key it.
-fn names_client(fields: Fields<'_>, rule: &CacheRule) -> bool {
-    fields.iter().any(|field| is_client_certificate(&field) && !is_keyed(&field, rule))
+/// Whether the response may depend on a certificate of the client that the rule does not key: of its connection, or named by a
+/// trusted proxy, whose own certificate says nothing of its client.
+fn is_of_certificate(received: &Received<'_>, fields: Fields<'_>, rule: &CacheRule) -> bool {
+    let Requester { tls, trusted, .. } = received.requester;
+    if trusted {
+        return fields.iter().any(|field| is_client_certificate(&field) && !is_keyed(&field, rule));
+    }
+    tls.is_some_and(|tls| !tls.certificates.is_empty()) && !keys_certificate(&rule.key)
+}
+
+/// Whether the certificates of the connection have to take the place of those in the fields, because the rule keys them.
+pub(crate) fn takes_certificate(received: &Received<'_>, fields: Fields<'_>) -> bool {
+    let Requester { tls, trusted, .. } = received.requester;
+    received.route.cache_rule().is_some_and(|rule| !rule.key.fields.is_empty() && keys_certificate(&rule.key))
+        && !trusted
+        && (tls.is_some_and(|tls| !tls.certificates.is_empty())
+            || fields.iter().any(|field| is_client_certificate(&field)))
 }
 
 /// A redirect to the same URL with https, on the usual port.

@@ -87,7 +87,7 @@ async fn ask(
         Ok(answer) if check.passes(answer.status) => Some(Ok(())),
         Ok(answer) => Some(Err(format!("it answered {}", answer.status))),
         Err(Fault::NoDescriptors) => None,
-        Err(fault) => Some(Err(fault.text())),
+        Err(fault) => Some(Err(fault.log_text())),
     }
 }
 

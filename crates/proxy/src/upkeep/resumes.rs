@@ -166,7 +166,7 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: 
         ) => {
             return FetchOutcome::Unavailable;
         }
-        Err(fault) => (FetchOutcome::Unusable, (Unbelieved::NoResume, fault.text())),
+        Err(fault) => (FetchOutcome::Unusable, (Unbelieved::NoResume, fault.log_text())),
     };
     shared.upkeep_counters().unbelieved.one(&why.0);
     shared.log_throttled(LogTopic::Worker(live.name().into(), worker, why.0.name()), || {

@@ -14,6 +14,29 @@ pub struct AskTls {
 pub struct TlsStatus {
     /// The listeners, in the order of the configuration.
     pub listeners: Vec<TlsListener>,
+    /// The certificates by ACME. Of a question about a name, only those for it.
+    pub acme: Vec<AcmeStatus>,
+}
+
+/// A certificate by ACME.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcmeStatus {
+    /// Its names.
+    pub names: Vec<String>,
+    /// The URL of the CA's directory.
+    pub directory: String,
+    /// The orders that this process has placed.
+    pub orders: u64,
+    /// The attempts of this process that failed, with or without an order.
+    pub failures: u64,
+    /// The attempts that failed since the last success, of all nodes that share the state.
+    pub failed_attempts: u32,
+    /// The fault of the last one, its name first.
+    pub last_fault: Option<String>,
+    /// The time of the next order, in seconds since 1970: a renewal, or another attempt. In the past while an order is pending.
+    pub next_order: u64,
+    /// The time until which the certificate is valid, in seconds since 1970; `None` while a self-signed one stands in.
+    pub valid_until: Option<u64>,
 }
 
 /// TLS of a listener.

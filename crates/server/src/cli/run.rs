@@ -30,6 +30,12 @@ pub struct RunArgs {
     /// redirects to https, and `ADDRESS,http`. With port 443, port 80 is listened on too where it may be. Can be repeated. Using it accepts the terms of service of the CA, Let's Encrypt
     #[arg(long, value_name = "NAME", requires = "listen")]
     pub acme: Vec<String>,
+    /// The CA of --acme, by the URL of its directory, or `staging` for Let's Encrypt's staging environment
+    #[arg(long, value_name = "URL|staging", requires = "acme")]
+    pub acme_directory: Option<String>,
+    /// The directory that keeps the account and the certificate of --acme (default: /var/lib/sandarac/acme)
+    #[arg(long, value_name = "DIR", requires = "acme")]
+    pub acme_state: Option<PathBuf>,
     /// A backend application: `http://host:8000`, `https://host` or `unix:/path`. Several are balanced
     #[arg(short, long, value_name = "URL")]
     pub backend: Vec<String>,
@@ -91,6 +97,8 @@ impl RunArgs {
             listen_in_clear: self.listen.iter().map(|listen| listen.http).collect(),
             certificates: self.certificates()?,
             acme: self.acme.clone(),
+            acme_directory: self.acme_directory.clone(),
+            acme_state: absolute("--acme-state", self.acme_state.as_deref())?,
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             sockets: absolute("--sockets", self.sockets.as_deref())?,

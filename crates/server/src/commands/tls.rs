@@ -6,8 +6,8 @@ use sandarac_message::printable::printable;
 use sandarac_tls::civil;
 
 use super::output::table;
-use crate::admin::{TlsCertificate, TlsListener, TlsStatus};
-use crate::human::span;
+use crate::admin::{AcmeStatus, TlsCertificate, TlsListener, TlsStatus};
+use crate::human::{count, span};
 
 /// The certificates, as text. `now` is in seconds since 1970.
 pub(super) fn show(status: &TlsStatus, name: Option<&str>, now: i64) -> String {
@@ -40,7 +40,28 @@ pub(super) fn show(status: &TlsStatus, name: Option<&str>, now: i64) -> String {
         let rows: Vec<_> = certificates.iter().map(|certificate| row(certificate, now)).collect();
         table(&rows, 0).lines().for_each(|line| _ = writeln!(out, "  {line}"));
     }
+    status.acme.iter().for_each(|certificate| show_acme(&mut out, certificate, now));
     out
+}
+
+fn show_acme(out: &mut String, certificate: &AcmeStatus, now: i64) {
+    let names = certificate.names.join(", ");
+    let at = |seconds: u64| civil(i64::try_from(seconds).unwrap_or(i64::MAX));
+    let _ = writeln!(out, "ACME for {names}, by {}:", certificate.directory);
+    let valid = match certificate.valid_until {
+        Some(end) => format!("valid until {}", at(end)),
+        None => "no certificate yet; a self-signed one stands in".to_owned(),
+    };
+    let left = certificate.next_order.checked_sub(u64::try_from(now).unwrap_or(0));
+    let next = match left.filter(|left| *left > 0) {
+        Some(left) => format!("next order in {}, at {}", span(left), at(certificate.next_order)),
+        None => "an order is pending".to_owned(),
+    };
+    let _ = writeln!(out, "  {valid}; {next}");
+    if let Some(fault) = &certificate.last_fault {
+        let failed = count(u64::from(certificate.failed_attempts), "attempt");
+        let _ = writeln!(out, "  {failed} failed; the last: {}", printable(fault));
+    }
 }
 
 fn row(certificate: &TlsCertificate, now: i64) -> Vec<String> {
@@ -85,7 +106,7 @@ mod tests {
             certificates: vec![certificate.clone()],
             chosen: chosen.map(str::to_owned),
         };
-        let status = TlsStatus { listeners: vec![listener(Some("wildcard"))] };
+        let status = TlsStatus { listeners: vec![listener(Some("wildcard"))], acme: Vec::new() };
         assert_eq!(
             show(&status, Some("www.example.org"), 0),
             ":443: TLS 1.2 and later, client certificates optional\n  \
@@ -93,8 +114,39 @@ mod tests {
              *.example.org, example.org  ECDSA P-256  expires in 30 d 0 h, at 1970-01-31 00:00:00 UTC  issued by the CA  \
              /etc/ssl/example.org.crt\n"
         );
-        let status = TlsStatus { listeners: vec![listener(None)] };
+        let status = TlsStatus { listeners: vec![listener(None)], acme: Vec::new() };
         assert!(show(&status, None, 86_400 * 31).contains("EXPIRED at 1970-01-31 00:00:00 UTC"));
         assert_eq!(show(&TlsStatus::default(), None, 0), "no listener has TLS\n");
+    }
+
+    #[test]
+    fn a_certificate_by_acme_is_shown_with_its_next_order_and_its_last_fault() {
+        let good = AcmeStatus {
+            names: vec!["a.example".to_owned(), "b.example".to_owned()],
+            directory: "https://ca.example/".to_owned(),
+            next_order: 86_400 * 60,
+            valid_until: Some(86_400 * 90),
+            ..AcmeStatus::default()
+        };
+        let failing = AcmeStatus {
+            names: vec!["c.example".to_owned()],
+            failed_attempts: 2,
+            last_fault: Some("not_verified: why".to_owned()),
+            next_order: 300,
+            valid_until: None,
+            ..good.clone()
+        };
+        let pending = AcmeStatus { failed_attempts: 0, last_fault: None, next_order: 0, ..failing.clone() };
+        let status = TlsStatus { listeners: Vec::new(), acme: vec![good, failing, pending] };
+        assert_eq!(
+            show(&status, None, 0),
+            "no listener has TLS\nACME for a.example, b.example, by https://ca.example/:\n  \
+             valid until 1970-04-01 00:00:00 UTC; next order in 60 d 0 h, at 1970-03-02 00:00:00 UTC\n\
+             ACME for c.example, by https://ca.example/:\n  \
+             no certificate yet; a self-signed one stands in; next order in 5 min 0 s, at 1970-01-01 00:05:00 UTC\n  \
+             2 attempts failed; the last: not_verified: why\n\
+             ACME for c.example, by https://ca.example/:\n  \
+             no certificate yet; a self-signed one stands in; an order is pending\n"
+        );
     }
 }

@@ -53,7 +53,7 @@ impl Control for ProcessControl {
     }
 
     fn tls(&self, ask: &AskTls) -> TlsStatus {
-        tls::status(&self.0.shared, ask)
+        tls::status(&self.0.shared, &self.0.acme, ask)
     }
 
     fn stats(&self) -> Stats {

@@ -5,7 +5,7 @@ use sandarac_net::wall;
 use sandarac_proxy::Counter;
 
 use super::state::ProcessState;
-use super::{pools, resource_usage, shared_tier, tls};
+use super::{acme, pools, resource_usage, shared_tier, tls};
 use crate::admin::{Latency, Metric, Stats};
 
 /// The statistics of a process.
@@ -34,6 +34,7 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
     shared_tier::metrics(shared, &mut metrics);
     pools::metrics(shared, &mut metrics);
     tls::metrics(shared, &mut metrics);
+    acme::metrics(&state.acme, &mut metrics);
     resource_usage::metrics(state.started_at, &mut metrics);
     let site = shared.site();
     let origin = site.pools().iter().map(|pool| (pool.name(), latency([pool.latency()])));

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use sandarac_proxy::{ListenerTls, Shared};
 use sandarac_tls::{Certificate, ClientMode, Identity, Version};
 
+use super::acme;
+use crate::acme::AcmeThreads;
 use crate::admin::{AskTls, Metric, TlsCertificate, TlsListener, TlsStatus};
 
 /// TLS of all listeners, or the certificates that a client gets for a name.
-pub(super) fn status(shared: &Shared, ask: &AskTls) -> TlsStatus {
+pub(super) fn status(shared: &Shared, threads: &AcmeThreads, ask: &AskTls) -> TlsStatus {
     let site = shared.site();
     let listeners = site.tls().map(|(address, tls)| listener(address.to_string(), tls, ask.name.as_deref()));
-    TlsStatus { listeners: listeners.collect() }
+    TlsStatus { listeners: listeners.collect(), acme: acme::status(threads, ask) }
 }
 
 fn listener(address: String, tls: &ListenerTls, name: Option<&str>) -> TlsListener {

@@ -278,7 +278,7 @@ pub(super) fn bad_line_end(rest: &[u8]) -> Option<Refusal> {
 }
 
 /// A Content-Length (RFC 9110 §8.6): digits only.
-fn content_length(text: &[u8]) -> Result<u64, Refusal> {
+pub(crate) fn content_length(text: &[u8]) -> Result<u64, Refusal> {
     if text.contains(&b',') {
         return Err(Refusal::RepeatedContentLength);
     }
@@ -319,7 +319,7 @@ fn transfer_encoding(text: &[u8], padded: bool) -> Result<(), Refusal> {
 
 /// Whether `host` is a host with an optional port (RFC 9110 §7.2, RFC 3986 §3.2.2). An empty one is not,
 /// because a gateway could not look it up. Nor is one with a comma, because two joined Hosts look like that.
-fn is_host(host: &[u8]) -> bool {
+pub(crate) fn is_host(host: &[u8]) -> bool {
     // No more digits than a port needs, because some readers stop after them.
     Authority::parse(host).is_some_and(|authority| {
         !authority.host.contains(&b',') && host.len() - authority.host.len() <= ":65535".len()

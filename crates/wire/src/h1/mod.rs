@@ -6,12 +6,12 @@
 
 pub mod chunked;
 pub mod encode;
-mod fields;
+pub(crate) mod fields;
 mod refusal;
 pub mod repair;
 pub mod request;
 pub mod response;
-mod scan;
+pub(crate) mod scan;
 
 pub use refusal::Refusal;
 

@@ -32,7 +32,7 @@ fn find(bytes: &[u8], from: usize, marks: fn(&[u8; BLOCK]) -> u32, is_member: fn
 /// The first position from `from` of a byte not allowed in a field value: a control byte other than HTAB (RFC
 /// 9110 §5.5). The length if there is none.
 #[inline(always)]
-pub(super) fn find_value_end(bytes: &[u8], from: usize) -> usize {
+pub(crate) fn find_value_end(bytes: &[u8], from: usize) -> usize {
     let at = find_control(bytes, from);
     // Nearly all values end at the first control byte, the CR.
     if bytes.get(at) == Some(&b'\t') { find_value_end_after_tab(bytes, at) } else { at }
@@ -49,27 +49,27 @@ fn find_value_end_after_tab(bytes: &[u8], tab: usize) -> usize {
 
 /// The first position from `from` of a control byte; the length if there is none.
 #[inline(always)]
-pub(super) fn find_control(bytes: &[u8], from: usize) -> usize {
+pub(crate) fn find_control(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::control_marks, |byte| byte >= b' ' && byte != 0x7f)
 }
 
 /// The first position from `from` of a space or control byte; the length if there is none.
 #[inline(always)]
-pub(super) fn find_target_end(bytes: &[u8], from: usize) -> usize {
+pub(crate) fn find_target_end(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::target_marks, |byte| byte > b' ' && byte != 0x7f)
 }
 
 /// The first position from `from` of a byte that is not a letter, digit, hyphen or full stop, the bytes of
 /// nearly all tokens and hosts; the length if there is none.
 #[inline(always)]
-pub(super) fn find_plain_end(bytes: &[u8], from: usize) -> usize {
+pub(crate) fn find_plain_end(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, block::plain_marks, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
 }
 
 /// The first position from `from` of a byte not allowed in a token (RFC 9110 §5.6.2); the length if there is
 /// none.
 #[inline(always)]
-pub(super) fn find_token_end(bytes: &[u8], from: usize) -> usize {
+pub(crate) fn find_token_end(bytes: &[u8], from: usize) -> usize {
     let mut at = find_plain_end(bytes, from);
     while at < bytes.len() && TCHAR[bytes[at] as usize] {
         at += 1;
@@ -96,7 +96,7 @@ mod block {
 
     /// Marks control bytes.
     #[inline(always)]
-    pub(super) fn control_marks(block: &[u8; BLOCK]) -> u32 {
+    pub(crate) fn control_marks(block: &[u8; BLOCK]) -> u32 {
         #[target_feature(enable = "sse2")]
         #[inline]
         fn marks(bytes: __m128i) -> i32 {
@@ -108,7 +108,7 @@ mod block {
 
     /// Marks spaces and control bytes.
     #[inline(always)]
-    pub(super) fn target_marks(block: &[u8; BLOCK]) -> u32 {
+    pub(crate) fn target_marks(block: &[u8; BLOCK]) -> u32 {
         #[target_feature(enable = "sse2")]
         #[inline]
         fn marks(bytes: __m128i) -> i32 {
@@ -120,7 +120,7 @@ mod block {
 
     /// Marks bytes that are not letters, digits, hyphens or full stops.
     #[inline(always)]
-    pub(super) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
+    pub(crate) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
         #[target_feature(enable = "sse2")]
         #[inline]
         fn marks(bytes: __m128i) -> i32 {
@@ -169,19 +169,19 @@ mod block {
 
     /// Marks control bytes.
     #[inline(always)]
-    pub(super) fn control_marks(block: &[u8; BLOCK]) -> u32 {
+    pub(crate) fn control_marks(block: &[u8; BLOCK]) -> u32 {
         marks(block, |byte| byte < b' ' || byte == 0x7f)
     }
 
     /// Marks spaces and control bytes.
     #[inline(always)]
-    pub(super) fn target_marks(block: &[u8; BLOCK]) -> u32 {
+    pub(crate) fn target_marks(block: &[u8; BLOCK]) -> u32 {
         marks(block, |byte| byte <= b' ' || byte == 0x7f)
     }
 
     /// Marks bytes that are not letters, digits, hyphens or full stops.
     #[inline(always)]
-    pub(super) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
+    pub(crate) fn plain_marks(block: &[u8; BLOCK]) -> u32 {
         marks(block, |byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.'))
     }
 }

@@ -5,6 +5,7 @@ use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
 use crate::Fault;
 use crate::origin::{Origins, Provenance};
+use crate::tls_fault::TlsFault;
 use crate::trailers::{TrailerRule, end_request};
 use sandarac_balance::Address;
 use sandarac_message::hop::{self, is_of_workers};
@@ -115,8 +116,12 @@ impl Http1 {
                 }
             }
             match ready!(self.conn.poll_fill(cx)) {
-                Ok(0) | Err(_) => return Poll::Ready(Err(Fault::NoResponse)),
-                Ok(_) => self.answered = true,
+                Ok(1..) => self.answered = true,
+                Ok(_) => return Poll::Ready(Err(Fault::NoResponse)),
+                Err(error) => {
+                    let alert = TlsFault::of_alert(&error).filter(|_| !self.answered);
+                    return Poll::Ready(Err(alert.map_or(Fault::NoResponse, Fault::TlsFailed)));
+                }
             }
         }
     }

@@ -75,7 +75,7 @@ pub(crate) async fn fetch(
         let next = context.newer();
         let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
         // A kept connection that ended is no sign of a fault of the backend; a timeout is.
-        let stale = reused && matches!(failed.fault, Fault::NoResponse);
+        let stale = reused && matches!(failed.fault, Fault::NoResponse | Fault::TlsFailed(_));
         if failed.fault.is_origins() && !stale && failed.fault != Fault::NoDescriptors {
             context.complain(backend, &failed.fault);
         }
@@ -101,7 +101,9 @@ pub(crate) async fn fetch(
         // The budget is for retries that multiply load: a refused connection causes none, and a backend
         // crashes only once.
         let is_free = match failed.fault {
-            Fault::ConnectFailed(_) | Fault::TlsFailed(_) | Fault::NoDescriptors => true,
+            Fault::ConnectFailed(_) | Fault::NoDescriptors => true,
+            // Over TLS 1.3 a backend may get the request before it refuses the connection.
+            Fault::TlsFailed(_) => stale || !failed.sent,
             Fault::NoResponse => stale || !was_failing,
             _ => false,
         };

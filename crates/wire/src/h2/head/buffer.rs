@@ -1,0 +1,18 @@
+//! The memory that a head is decoded into.
+
+use sandarac_message::{Fields, Span};
+
+/// Memory for one head, lent by the caller. It may be used for all connections of a core in turn: it is
+/// overwritten by each head.
+#[derive(Clone, Debug, Default)]
+pub struct HeadBuf {
+    pub(super) bytes: Vec<u8>,
+    pub(super) spans: Vec<Span>,
+}
+
+impl HeadBuf {
+    /// The fields of the last head that was read.
+    pub(super) fn fields(&self) -> Fields<'_> {
+        Fields::new(&self.bytes, &self.spans)
+    }
+}
