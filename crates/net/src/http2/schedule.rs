@@ -9,7 +9,7 @@ const URGENCIES: usize = 8;
 /// and are sent one after the other if not.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    queues: [VecDeque<usize>; URGENCIES],
+    queues: [VecDeque<u32>; URGENCIES],
     /// A bit for each queue that has streams.
     occupied: u8,
 }
@@ -21,23 +21,23 @@ impl Schedule {
     }
 
     /// Adds a stream behind those of its urgency, which is 0 to 7. It MUST NOT be in the schedule already.
-    pub(super) fn push(&mut self, stream: usize, urgency: u8) {
+    pub(super) fn push(&mut self, stream: u32, urgency: u8) {
         self.queue(urgency).push_back(stream);
     }
 
     /// Puts a stream back that was just taken, so that it is the next of its urgency.
-    pub(super) fn push_front(&mut self, stream: usize, urgency: u8) {
+    pub(super) fn push_front(&mut self, stream: u32, urgency: u8) {
         self.queue(urgency).push_front(stream);
     }
 
-    fn queue(&mut self, urgency: u8) -> &mut VecDeque<usize> {
+    fn queue(&mut self, urgency: u8) -> &mut VecDeque<u32> {
         let urgency = usize::from(urgency).min(URGENCIES - 1);
         self.occupied |= 1 << urgency;
         &mut self.queues[urgency]
     }
 
     /// Takes the next stream out.
-    pub(super) fn take(&mut self) -> Option<usize> {
+    pub(super) fn take(&mut self) -> Option<u32> {
         let urgency = self.occupied.trailing_zeros() as usize;
         let queue = self.queues.get_mut(urgency)?;
         let stream = queue.pop_front();
@@ -48,7 +48,7 @@ impl Schedule {
     }
 
     /// Takes a stream out, wherever it is. Costs a walk.
-    pub(super) fn remove(&mut self, stream: usize) {
+    pub(super) fn remove(&mut self, stream: u32) {
         for (urgency, queue) in self.queues.iter_mut().enumerate() {
             if let Some(at) = queue.iter().position(|other| *other == stream) {
                 queue.remove(at);
@@ -65,7 +65,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn taken(schedule: &mut Schedule) -> Vec<usize> {
+    fn taken(schedule: &mut Schedule) -> Vec<u32> {
         std::iter::from_fn(|| schedule.take()).collect()
     }
 

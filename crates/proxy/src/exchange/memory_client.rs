@@ -48,7 +48,7 @@ impl MemoryClient {
     fn put_head(&mut self, response: &Response<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         self.received.status = response.status;
-        response.for_each_field(|name, value| self.received.fields.push((text(name), text(value))));
+        response.for_each_field(|_, name, value| self.received.fields.push((text(name), text(value))));
     }
 
     fn put(&mut self, piece: &Piece) {

@@ -78,7 +78,12 @@ fn agrees(asked: Option<&[u8]>, response: Fields<'_>) -> bool {
 /// the bytes sent to the client, and whether both sides ended in order. If not, both connections are reset
 /// when they are dropped: the protocol in the tunnel may mark the end of its data only by the end of the
 /// connection.
-async fn tunnel(client: &mut dyn Duplex, timer: &mut Timer, origin: &mut dyn Duplex, idle: Duration) -> (u64, bool) {
+async fn tunnel(
+    client: &mut dyn Duplex,
+    timer: &mut Timer,
+    origin: &mut dyn Duplex,
+    idle: Duration,
+) -> (u64, bool) {
     let reset_when_dropped = |client: &mut dyn Duplex, origin: &mut dyn Duplex, reset| {
         client.reset_when_dropped(reset);
         origin.reset_when_dropped(reset);
@@ -135,7 +140,13 @@ impl Direction {
     }
 
     /// Moves as many bytes as possible now. Returns whether any were moved. `back` is the other direction.
-    fn poll(&mut self, back: Direction, cx: &mut Context<'_>, from: &mut dyn Duplex, to: &mut dyn Duplex) -> bool {
+    fn poll(
+        &mut self,
+        back: Direction,
+        cx: &mut Context<'_>,
+        from: &mut dyn Duplex,
+        to: &mut dyn Duplex,
+    ) -> bool {
         if self.is_over() {
             return false;
         }
