@@ -70,8 +70,8 @@ pub trait Service: Meter + 'static {
     /// A client broke the protocol of HTTP/2, or a limit. It `ends` the connection, or only a stream.
     fn http2_fault(&self, peer: &Peer, fault: h2::Fault, ends: bool);
 
-    /// A client sent a malformed request over HTTP/2. Its stream was reset.
-    fn http2_malformed(&self, peer: &Peer, refusal: h2::Refusal);
+    /// Input was not accepted as a request, and gets no response.
+    fn ignored(&self, refused: &Refused);
 
     /// A TLS handshake has ended; [`Peer::tls`] is its outcome.
     fn handshake_ended(&self, peer: &Peer);

@@ -172,8 +172,8 @@ impl Service for Core {
         });
     }
 
-    fn http2_malformed(&self, _peer: &Peer, refusal: h2::Refusal) {
-        self.counters.refused.one(&Refused::Http2(refusal));
+    fn ignored(&self, refused: &Refused) {
+        self.counters.refused.one(refused);
     }
 
     fn handshake_ended(&self, peer: &Peer) {

@@ -187,7 +187,7 @@ impl Service for Echo {
 
     fn http2_fault(&self, _: &Peer, _: h2::Fault, _: bool) {}
 
-    fn http2_malformed(&self, _: &Peer, _: h2::Refusal) {}
+    fn ignored(&self, _: &Refused) {}
 
     fn handshake_ended(&self, _: &Peer) {}
 

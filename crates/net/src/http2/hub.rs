@@ -32,6 +32,8 @@ pub(super) struct Hub {
     /// Streams that have something to send and whose own window is open.
     schedule: Schedule,
     session: Option<Waker>,
+    /// Streams that are stalled.
+    stalled: usize,
     /// Bytes that exchanges have queued on all streams.
     queued: usize,
     /// Bytes of request bodies that no exchange has used yet, on all streams.
@@ -52,9 +54,11 @@ struct Stream {
     /// Whether its response was made in place: what is queued then belongs to the store.
     is_in_place: bool,
     is_scheduled: bool,
+    /// Whether only the window of this stream holds back what it has to send.
+    is_stalled: bool,
     /// Bytes of the body that were written.
     sent: u64,
-    /// Measures the client while only the window of this stream is closed.
+    /// Measures the client while the stream is stalled.
     rate: RateGauge,
     /// Its request, for its exchange. None once that has ended, or if there was none.
     request: Option<Box<Incoming>>,
@@ -71,6 +75,8 @@ struct Incoming {
     end: Option<FieldsBuf>,
     /// Whether the exchange waits for more.
     is_awaited: bool,
+    /// Whether the client sends too slowly.
+    is_late: bool,
     /// Wakes the exchange.
     waker: Option<Waker>,
 }
@@ -94,6 +100,7 @@ impl Hub {
             streams: BTreeMap::new(),
             schedule: Schedule::default(),
             session: None,
+            stalled: 0,
             queued: 0,
             held: 0,
             awaiting_bodies: 0,
@@ -124,6 +131,11 @@ impl Hub {
     /// Whether there is something to write, if windows allow it.
     pub(super) fn has_output(&self) -> bool {
         !self.out.is_empty() || !self.schedule.is_empty()
+    }
+
+    /// Whether frames of exchanges wait to be written.
+    pub(super) fn has_frames(&self) -> bool {
+        !self.out.is_empty()
     }
 
     /// Lets `act` add frames to those that wait to be written.
@@ -195,6 +207,9 @@ impl Hub {
         if std::mem::take(&mut stream.is_scheduled) {
             self.schedule.remove(id);
         }
+        if std::mem::take(&mut stream.is_stalled) {
+            self.stalled -= 1;
+        }
         if !stream.is_in_place {
             self.queued -= outgoing.queued();
         }
@@ -216,11 +231,10 @@ impl Hub {
         if id != 0 {
             return self.schedule(id);
         }
-        let waiting = |(id, stream): (&u32, &Stream)| {
-            (stream.outgoing.has_more() && !stream.is_scheduled).then_some(*id)
-        };
-        let waiting: Vec<u32> = self.streams.iter().filter_map(waiting).collect();
-        waiting.into_iter().for_each(|id| self.schedule(id));
+        if self.stalled > 0 {
+            let stalled = self.streams.iter().filter(|(_, stream)| stream.is_stalled).map(|(id, _)| *id);
+            stalled.collect::<Vec<u32>>().into_iter().for_each(|id| self.schedule(id));
+        }
     }
 
     /// The client wants a stream with another priority.
@@ -269,7 +283,10 @@ impl Hub {
                     None => self.end(id, output.inline()),
                 },
                 Wrote::Nothing => {}
-                Wrote::Blocked if self.wire.awaits_stream_window(id) => {}
+                Wrote::Blocked if self.wire.awaits_stream_window(id) => {
+                    stream.is_stalled = true;
+                    self.stalled += 1;
+                }
                 Wrote::Blocked => {
                     stream.is_scheduled = true;
                     self.schedule.push_front(id, stream.priority.urgency);
@@ -287,13 +304,12 @@ impl Hub {
     /// Judges streams whose own window is closed: those whose clients are too slow are reset. Returns their number, and whether
     /// others have to be judged later.
     pub(super) fn judge_stalled(&mut self, limits: &SessionLimits, minimum: MinimumRate) -> (usize, bool) {
+        if self.stalled == 0 {
+            return (0, false);
+        }
         let mut slow = Vec::new();
         let mut others = false;
-        for (id, stream) in &mut self.streams {
-            if stream.is_scheduled || !stream.outgoing.has_more() {
-                stream.rate.goes_on(stream.sent);
-                continue;
-            }
+        for (id, stream) in self.streams.iter_mut().filter(|(_, stream)| stream.is_stalled) {
             let in_time = stream.rate.still(stream.sent) < limits.send_timeout;
             if stream.rate.waits(stream.sent, minimum).is_some() && in_time {
                 others = true;
@@ -318,9 +334,9 @@ impl Hub {
         let is_awaited = |stream: &Stream| stream.request.as_ref().is_some_and(|request| request.is_awaited);
         let late = self.streams.iter().filter(|(_, stream)| is_awaited(stream)).map(|(id, _)| *id);
         for id in late.collect::<Vec<u32>>() {
-            if let Some(stream) = self.streams.get_mut(&id) {
-                stream.gone = Some(io::ErrorKind::TimedOut);
-                stream.request.as_deref_mut().into_iter().for_each(Hub::wake);
+            if let Some(request) = self.streams.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
+                request.is_late = true;
+                Hub::wake(request);
             }
         }
     }
@@ -435,6 +451,7 @@ impl Hub {
         }
         match stream.gone {
             Some(why) => Poll::Ready(Err(why.into())),
+            None if request.is_late => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             None => {
                 Hub::register(stream, cx);
                 Poll::Pending
@@ -514,6 +531,10 @@ impl Hub {
             && !stream.is_scheduled
         {
             stream.is_scheduled = true;
+            if std::mem::take(&mut stream.is_stalled) {
+                self.stalled -= 1;
+                stream.rate.goes_on(stream.sent);
+            }
             self.schedule.push(id, stream.priority.urgency);
         }
     }

@@ -318,7 +318,9 @@ impl<'s, S: Service> Session<'s, S> {
                     self.service.refuse(self.peer, &Refused::Http2(refusal), &[], &mut client);
                     client.finish();
                 }
-                Some(Event::Malformed { refusal, .. }) => self.service.http2_malformed(self.peer, refusal),
+                Some(Event::Malformed { refusal, .. }) => {
+                    self.service.ignored(&Refused::Http2(refusal));
+                }
                 Some(Event::Data { stream, data, end_stream }) => {
                     hub.receive(stream, data, end_stream, output.inline());
                 }
@@ -371,7 +373,8 @@ impl<'s, S: Service> Session<'s, S> {
     /// Nothing can be read or written now. Ready when that has to be tried again, fails when the connection is to end.
     fn judge(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         let next = self.next_judgement();
-        if self.end.is_some() && self.conn.queued() == 0 {
+        // What was judged may have to be told.
+        if self.conn.queued() == 0 && (self.end.is_some() || self.hub.borrow().has_frames()) {
             return Poll::Ready(next.map(drop));
         }
         match next {
@@ -437,6 +440,9 @@ impl<'s, S: Service> Session<'s, S> {
         .into_iter()
         .flatten();
         if deadlines.clone().any(|deadline| deadline <= now) {
+            if self.partial.is_some_and(|partial| !partial.is_data) {
+                self.service.ignored(&Refused::Late);
+            }
             hub.with_frames(Connection::finish);
             self.end = Some(End::Linger);
             return Ok(next);
