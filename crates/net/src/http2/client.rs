@@ -1,7 +1,7 @@
-//! The client of one exchange over HTTP/2, which has a stream of its connection.
+//! The client of one exchange over HTTP/2: one stream of a connection.
 
 use super::encoder;
-use super::hub::{Arrived, Hub};
+use super::streams::{Arrived, Streams};
 use crate::response::Response;
 use crate::service::{Client, Peer, SessionLimits};
 use crate::{BodyError, BodyStep, Duplex, Timer};
@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// How long, and for how many bytes, the end of a body without a length is waited for, so that it goes up with one.
+/// How long, and for how many bytes, the end of a request body without a length is awaited, so that it is forwarded with a length.
 const GATHER: Duration = Duration::from_millis(20);
 const GATHERED: usize = 64 * 1024;
 
@@ -34,16 +34,16 @@ enum Stage {
     Ended,
 }
 
-/// What an HTTP/2 request has that one of HTTP/1 has in its framing.
+/// What the head of a request announces about its body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestBody {
-    /// Bytes that the client announced; `None` if it did not.
+    /// Content-Length, if the client sent one.
     pub(super) length: Option<u64>,
     /// Whether the client waits for 100 (Continue).
     pub(super) expect_continue: bool,
     /// Whether the stream becomes a tunnel, so that what follows the head is no body.
     pub(super) is_tunnel: bool,
-    /// Whether it is never waited for.
+    /// Whether its end is never awaited, as for gRPC.
     pub(super) is_stream: bool,
 }
 
@@ -66,20 +66,20 @@ pub(super) struct Http2Client {
 
 /// The bytes of a stream in both directions.
 struct StreamIo {
-    hub: Rc<RefCell<Hub>>,
+    streams: Rc<RefCell<Streams>>,
     id: u32,
-    /// Bytes that were taken from the hub, and how many of them were used.
+    /// Bytes that were taken from the streams, and how many of them were used.
     taken: Vec<u8>,
     used: usize,
     /// Bytes of the response's body so far.
     sent: u64,
-    /// Whether the response counts as broken off until further notice.
+    /// Whether dropping it now resets the stream.
     is_open: bool,
 }
 
 impl Http2Client {
     pub(super) fn new(
-        hub: Rc<RefCell<Hub>>,
+        streams: Rc<RefCell<Streams>>,
         id: u32,
         peer: Peer,
         limits: SessionLimits,
@@ -87,7 +87,7 @@ impl Http2Client {
     ) -> Http2Client {
         let remaining = if body.is_tunnel { Some(0) } else { body.length };
         Http2Client {
-            stream: StreamIo { hub, id, taken: Vec::new(), used: 0, sent: 0, is_open: false },
+            stream: StreamIo { streams, id, taken: Vec::new(), used: 0, sent: 0, is_open: false },
             peer,
             timer: Timer::new(),
             limits,
@@ -100,21 +100,21 @@ impl Http2Client {
         }
     }
 
-    /// Waits a moment for the end of a body without a length: origins do better with one.
+    /// Waits a moment for the end of a body without a length. Many applications cannot read bodies in chunks.
     pub(super) async fn gather(&mut self) {
         if self.remaining.is_some() || self.awaits_continue || self.body.is_stream {
             return;
         }
         self.timer.set(GATHER);
         poll_fn(|cx| {
-            let mut hub = self.stream.hub.borrow_mut();
-            let (bytes, end) = hub.arrived(self.stream.id);
+            let mut streams = self.stream.streams.borrow_mut();
+            let (bytes, end) = streams.arrived(self.stream.id);
             if let Some(trailers) = end {
                 // Trailers need a body in chunks.
                 self.remaining = trailers.view().is_empty().then_some(bytes as u64);
                 return Poll::Ready(());
             }
-            if bytes >= GATHERED || hub.poll_gone(self.stream.id, cx).is_ready() {
+            if bytes >= GATHERED || streams.poll_gone(self.stream.id, cx).is_ready() {
                 return Poll::Ready(());
             }
             self.timer.poll(cx)
@@ -128,12 +128,12 @@ impl Http2Client {
         if self.stage == Stage::Begun {
             self.stage = Stage::Sent;
             let block = std::mem::take(&mut self.block);
-            self.stream.hub.borrow_mut().send_head(self.stream.id, &block, ends);
+            self.stream.streams.borrow_mut().send_head(self.stream.id, &block, ends);
         }
     }
 
     fn check(&self) -> io::Result<()> {
-        match self.stream.hub.borrow().gone(self.stream.id) {
+        match self.stream.streams.borrow().gone(self.stream.id) {
             Some(why) => Err(why.into()),
             None => Ok(()),
         }
@@ -154,7 +154,7 @@ impl Client for Http2Client {
     }
 
     fn body_arrived(&self) -> Result<u64, Refusal> {
-        let waiting = self.stream.data().len() + self.stream.hub.borrow().arrived(self.stream.id).0;
+        let waiting = self.stream.data().len() + self.stream.streams.borrow().arrived(self.stream.id).0;
         Ok(waiting as u64)
     }
 
@@ -163,14 +163,14 @@ impl Client for Http2Client {
             Poll::Ready(step) => step,
             Poll::Pending if self.awaits_continue => return Poll::Pending,
             Poll::Pending => {
-                self.stream.hub.borrow_mut().start_awaiting(self.stream.id);
+                self.stream.streams.borrow_mut().start_awaiting(self.stream.id);
                 loop {
                     if !self.body_deadline.is_set() {
                         self.body_deadline.set(self.limits.body_timeout);
                     }
                     ready!(self.body_deadline.poll(cx));
-                    if !self.stream.hub.borrow().is_excused(self.stream.id, self.limits.body_timeout) {
-                        self.stream.hub.borrow_mut().stop_awaiting(self.stream.id);
+                    if !self.stream.streams.borrow().is_excused(self.stream.id, self.limits.body_timeout) {
+                        self.stream.streams.borrow_mut().stop_awaiting(self.stream.id);
                         return Poll::Ready(Err(BodyError::Late));
                     }
                 }
@@ -204,7 +204,7 @@ impl Client for Http2Client {
     }
 
     fn pause_body(&mut self) {
-        self.stream.hub.borrow_mut().stop_awaiting(self.stream.id);
+        self.stream.streams.borrow_mut().stop_awaiting(self.stream.id);
         self.body_deadline.clear();
     }
 
@@ -213,7 +213,7 @@ impl Client for Http2Client {
     }
 
     fn poll_left(&mut self, cx: &mut Context<'_>, _closed_is_left: bool) -> Poll<()> {
-        self.stream.hub.borrow_mut().poll_gone(self.stream.id, cx)
+        self.stream.streams.borrow_mut().poll_gone(self.stream.id, cx)
     }
 
     fn has_closed(&mut self) -> bool {
@@ -224,14 +224,14 @@ impl Client for Http2Client {
         self.awaits_continue &= status != 100;
         let mut block = Vec::new();
         encoder::bare_response(&mut block, status, fields);
-        self.stream.hub.borrow_mut().send_interim(self.stream.id, &block);
+        self.stream.streams.borrow_mut().send_interim(self.stream.id, &block);
     }
 
     fn begin(&mut self, response: Response<'_>) {
         debug_assert_eq!(self.stage, Stage::Awaited, "a response begins once");
         self.stage = Stage::Begun;
         encoder::response(&mut self.block, &response, |value| {
-            self.stream.hub.borrow_mut().merge_priority(self.stream.id, value);
+            self.stream.streams.borrow_mut().merge_priority(self.stream.id, value);
         });
     }
 
@@ -254,15 +254,15 @@ impl Client for Http2Client {
         let has_more = !trailers.is_empty() || self.stage == Stage::Sent;
         self.send_head(!has_more);
         if has_more {
-            self.stream.hub.borrow_mut().send_end(self.stream.id, trailers)?;
+            self.stream.streams.borrow_mut().send_end(self.stream.id, trailers)?;
         }
         self.stage = Stage::Ended;
         self.check()
     }
 
     fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
-        // The session judges how fast the client takes it.
-        self.stream.hub.borrow_mut().poll_room(self.stream.id, cx, window)
+        // The session judges the speed of the client.
+        self.stream.streams.borrow_mut().poll_room(self.stream.id, cx, window)
     }
 
     fn switch(
@@ -272,7 +272,7 @@ impl Client for Http2Client {
         _reason: &[u8],
         fields: Fields<'_>,
     ) -> io::Result<()> {
-        // The stream is not switched to another protocol: its data is that of the tunnel (RFC 8441 §5).
+        // The data of the stream becomes that of the tunnel (RFC 8441 §5).
         let mut own = FieldsBuf::copy_of(fields);
         own.retain(|field| field.id != Name::Other || !field.is(b"Sec-WebSocket-Accept"));
         encoder::bare_response(&mut self.block, 200, own.view());
@@ -295,21 +295,20 @@ impl Drop for Http2Client {
     fn drop(&mut self) {
         let code = match self.stage {
             _ if std::thread::panicking() => ErrorCode::INTERNAL_ERROR,
-            // The client cannot be told why.
             Stage::Awaited => ErrorCode::CANCEL,
             _ if self.body.is_tunnel => ErrorCode::CONNECT_ERROR,
             _ => ErrorCode::INTERNAL_ERROR,
         };
         let has_responded = self.stage == Stage::Ended && !self.stream.is_open;
         let unused = self.stream.data().len();
-        self.stream.hub.borrow_mut().leave(self.stream.id, unused, has_responded, code);
+        self.stream.streams.borrow_mut().leave(self.stream.id, unused, has_responded, code);
     }
 }
 
 impl StreamIo {
     fn send(&mut self, piece: Piece) -> io::Result<()> {
         self.sent += piece.len() as u64;
-        self.hub.borrow_mut().send(self.id, piece)
+        self.streams.borrow_mut().send(self.id, piece)
     }
 
     /// The next bytes, or the end.
@@ -320,7 +319,7 @@ impl StreamIo {
         }
         self.taken.clear();
         self.used = 0;
-        self.hub.borrow_mut().poll_body(self.id, cx, &mut self.taken)
+        self.streams.borrow_mut().poll_body(self.id, cx, &mut self.taken)
     }
 }
 
@@ -331,7 +330,7 @@ impl Duplex for StreamIo {
 
     fn consume(&mut self, n: usize) {
         self.used += n;
-        self.hub.borrow_mut().release(self.id, n);
+        self.streams.borrow_mut().release(self.id, n);
     }
 
     fn park(&mut self) {
@@ -353,7 +352,7 @@ impl Duplex for StreamIo {
     }
 
     fn queued(&self) -> usize {
-        self.hub.borrow().queued(self.id)
+        self.streams.borrow().queued(self.id)
     }
 
     fn sent(&self) -> u64 {
@@ -361,11 +360,11 @@ impl Duplex for StreamIo {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.hub.borrow_mut().poll_room(self.id, cx, 0)
+        self.streams.borrow_mut().poll_room(self.id, cx, 0)
     }
 
     fn poll_shutdown(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.hub.borrow_mut().send_end(self.id, Vec::new()))
+        Poll::Ready(self.streams.borrow_mut().send_end(self.id, Vec::new()))
     }
 
     fn reset_when_dropped(&mut self, reset: bool) {

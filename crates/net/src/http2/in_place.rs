@@ -1,19 +1,19 @@
-//! Responses that are made in place, from memory.
+//! Responses that are written in place, from memory.
 
 use super::encoder;
-use super::hub::{BATCH, Hub};
 use super::outgoing::{Outgoing, Wrote};
+use super::streams::{BATCH, Streams};
 use crate::Output;
 use crate::response::{Body, Responder, Response};
 use sandarac_wire::h2::{ErrorCode, Priority};
 use std::task::{Context, Poll, Waker};
 
-/// A body of no more than this is written at once, if nothing else waits: one frame.
+/// A body of at most this many bytes is written at once if no stream waits. It is one frame.
 const AT_ONCE: usize = 16 * 1024;
 
-/// Where responses are made.
+/// The memory and the streams that a response in place is written with.
 pub(super) struct Place<'p> {
-    pub(super) hub: &'p mut Hub,
+    pub(super) streams: &'p mut Streams,
     pub(super) output: &'p mut Output,
     /// Memory for a header block.
     pub(super) block: &'p mut Vec<u8>,
@@ -38,10 +38,10 @@ impl<'c, 'p> InPlace<'c, 'p> {
     /// Ends a response without a body.
     pub(super) fn finish(self) {
         if !self.has_body {
-            let Place { hub, output, block, .. } = self.place;
+            let Place { streams, output, block, .. } = self.place;
             // The stream is open: its request was received just now.
-            let _ = hub.wire.send_head(self.id, block, true, output.inline());
-            hub.end(self.id, output.inline());
+            let _ = streams.wire.send_head(self.id, block, true, output.inline());
+            streams.end(self.id, output.inline());
         }
     }
 }
@@ -69,26 +69,26 @@ impl Responder for InPlace<'_, '_> {
         }
         debug_assert!(is_whole, "a body is sent in place that is not ready");
         let bytes = outgoing.queued();
-        let Place { hub, output, block, is_open } = &mut *self.place;
-        let _ = hub.wire.send_head(self.id, block, false, output.inline());
+        let Place { streams, output, block, is_open } = &mut *self.place;
+        let _ = streams.wire.send_head(self.id, block, false, output.inline());
         if !is_whole {
-            hub.wire.reset(self.id, ErrorCode::INTERNAL_ERROR, output.inline());
+            streams.wire.reset(self.id, ErrorCode::INTERNAL_ERROR, output.inline());
             return bytes as u64;
         }
         outgoing.end(body.trailers().map_or_else(Vec::new, |trailers| encoder::trailers(trailers.view())));
-        if *is_open && bytes <= AT_ONCE && output.len() < BATCH && !hub.has_scheduled() {
+        if *is_open && bytes <= AT_ONCE && output.len() < BATCH && !streams.has_scheduled() {
             loop {
-                match outgoing.write_frame(&mut hub.wire, self.id, output) {
+                match outgoing.write_frame(&mut streams.wire, self.id, output) {
                     Wrote::Data(_) => {}
                     Wrote::End(_) => {
-                        hub.end(self.id, output.inline());
+                        streams.end(self.id, output.inline());
                         return bytes as u64;
                     }
                     Wrote::Nothing | Wrote::Blocked => break,
                 }
             }
         }
-        hub.respond(self.id, self.priority, outgoing);
+        streams.respond(self.id, self.priority, outgoing);
         bytes as u64
     }
 }

@@ -1,12 +1,13 @@
-//! HTTP/2 with clients: sessions, streams, and the order in which they are served (RFC 9113, RFC 9218).
+//! HTTP/2 with clients (RFC 9113), over the codec in [`sandarac_wire::h2`]: the session of a connection, its streams, and the order in
+//! which responses are sent (RFC 9218).
 
-mod asked;
 mod client;
 mod encoder;
-mod hub;
 mod in_place;
 mod outgoing;
+mod received;
 mod schedule;
 mod session;
+mod streams;
 
 pub(crate) use session::{End, serve};

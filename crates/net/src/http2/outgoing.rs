@@ -1,11 +1,11 @@
-//! What a stream has to send after its head: pieces of its body, and its end.
+//! The queue of a stream: pieces of a response body, and its end.
 
 use crate::Output;
 use sandarac_message::Piece;
 use sandarac_wire::h2::connection::Connection;
 use std::collections::VecDeque;
 
-/// What a stream has to send after its head.
+/// Pieces of a body that are not written, and the end of the body.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     pieces: VecDeque<Piece>,
@@ -18,13 +18,13 @@ pub(super) struct Outgoing {
 /// The outcome of [`Outgoing::write_frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrote {
-    /// So many bytes of data.
+    /// A frame with so many bytes of data.
     Data(usize),
-    /// So many bytes of data, and the end of the stream.
+    /// The same, and the end of the stream.
     End(usize),
-    /// Nothing, because there is nothing.
+    /// Nothing: the queue is empty.
     Nothing,
-    /// Nothing, because a window is closed.
+    /// Nothing: a window is closed.
     Blocked,
 }
 

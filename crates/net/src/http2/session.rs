@@ -1,11 +1,11 @@
 //! The session of one HTTP/2 connection.
 //!
-//! It alone reads and writes the socket. Requests that the service answers from memory are answered in place. Any other becomes an
-//! exchange in a task of its own; see [`super::hub`].
+//! It alone reads and writes the socket. Requests that the service answers from memory are answered in place; any other becomes an
+//! exchange in a task of its own, which shares its [streams](super::streams).
 
-use super::asked::Asked;
-use super::hub::Hub;
 use super::in_place::{InPlace, Place};
+use super::received::ReceivedRequest;
+use super::streams::Streams;
 use crate::lent::{Lend, Lent, Spare};
 use crate::service::{Peer, Refused, Service};
 use crate::sessions::Sessions;
@@ -22,20 +22,20 @@ use std::task::{Context, Poll, ready};
 use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 
-/// Requests that a client may have at a time (RFC 9113 §6.5.2 recommends no fewer).
+/// Concurrent requests of a connection (RFC 9113 §6.5.2 recommends no fewer).
 const MAX_STREAMS: u32 = 100;
 
-/// Bytes of request bodies that may lie here, of a stream and of all streams of a connection.
+/// Windows for request bodies: bytes that may wait for their exchanges, of one stream and of a connection.
 const STREAM_WINDOW: u32 = 128 * 1024;
 const CONNECTION_WINDOW: u32 = 512 * 1024;
 
-/// Bytes of output that wait for the socket, above which nothing more is read: a client that takes no responses makes no requests.
+/// Bytes of output that may wait for the socket. Above this, nothing is read: a client that takes no responses makes no requests.
 const UNWRITTEN: usize = 64 * 1024;
 
-/// How often what is waited for is judged.
+/// How often a client is judged while it is waited for.
 const JUDGE_EVERY: Duration = Duration::from_secs(1);
 
-/// How long requests that were sent before a client knew of the end are waited for, if it does not reply to a PING.
+/// How long after GOAWAY requests are still accepted from a client that does not reply to a PING.
 const ROUND_TRIP: Duration = Duration::from_secs(1);
 
 /// The shortest deadline to set: a shorter one has already passed on the coarse clock.
@@ -100,12 +100,12 @@ pub(crate) async fn serve<S: Service>(
 ) -> End {
     let mut session = Session::new(conn, peer, timer, service, sessions);
     let end = poll_fn(|cx| session.poll(cx)).await;
-    session.hub.borrow_mut().lose_all(ErrorKind::ConnectionReset);
-    // They notice, and end.
+    session.streams.borrow_mut().lose_all(ErrorKind::ConnectionReset);
+    // Exchanges notice that, and end.
     poll_fn(|cx| {
-        let mut hub = session.hub.borrow_mut();
-        hub.wakes(cx.waker());
-        if hub.exchanges() == 0 { Poll::Ready(()) } else { Poll::Pending }
+        let mut streams = session.streams.borrow_mut();
+        streams.wakes(cx.waker());
+        if streams.exchanges() == 0 { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     end
@@ -117,7 +117,7 @@ struct Session<'s, S: Service> {
     timer: &'s mut Timer,
     service: &'s Rc<S>,
     sessions: &'s Sessions,
-    hub: Rc<RefCell<Hub>>,
+    streams: Rc<RefCell<Streams>>,
     /// The beginning of the codec's clock.
     began: Moment,
     /// Bytes received.
@@ -163,7 +163,7 @@ impl<'s, S: Service> Session<'s, S> {
             window: CONNECTION_WINDOW,
             limits,
         };
-        let hub = Hub::new(|out| Connection::server(&config, out));
+        let streams = Streams::new(|out| Connection::server(&config, out));
         let began = Moment::now();
         Session {
             conn,
@@ -171,7 +171,7 @@ impl<'s, S: Service> Session<'s, S> {
             timer,
             service,
             sessions,
-            hub: Rc::new(RefCell::new(hub)),
+            streams: Rc::new(RefCell::new(streams)),
             began,
             received: 0,
             partial: None,
@@ -185,7 +185,7 @@ impl<'s, S: Service> Session<'s, S> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
-        self.hub.borrow_mut().wakes(cx.waker());
+        self.streams.borrow_mut().wakes(cx.waker());
         loop {
             self.drain();
             if self.write(cx).is_err() {
@@ -218,18 +218,18 @@ impl<'s, S: Service> Session<'s, S> {
             self.announce_end();
         }
         let Some(at) = self.finishes else { return };
-        let mut hub = self.hub.borrow_mut();
+        let mut streams = self.streams.borrow_mut();
         if Moment::now() >= at {
-            hub.with_frames(Connection::finish);
+            streams.with_frames(Connection::finish);
         }
-        if hub.is_idle() && hub.wire.is_drained() && self.end.is_none() {
+        if streams.is_idle() && streams.wire.is_drained() && self.end.is_none() {
             self.end = Some(End::Linger);
         }
     }
 
     fn announce_end(&mut self) {
         self.finishes = Some(Moment::now().plus(ROUND_TRIP));
-        self.hub.borrow_mut().with_frames(|wire, out| {
+        self.streams.borrow_mut().with_frames(|wire, out| {
             wire.announce_end(out);
             wire.ping(LAST_PING, out);
         });
@@ -244,14 +244,14 @@ impl<'s, S: Service> Session<'s, S> {
                     Poll::Pending => return Ok(()),
                 }
             }
-            let mut hub = self.hub.borrow_mut();
-            hub.wire.replies_sent();
-            if !hub.has_output() {
+            let mut streams = self.streams.borrow_mut();
+            streams.wire.replies_sent();
+            if !streams.has_output() {
                 return Ok(());
             }
             let mut scratch = Lent::<Scratch>::take();
-            hub.take_frames(scratch.output.inline());
-            hub.write(&mut scratch.output);
+            streams.take_frames(scratch.output.inline());
+            streams.write(&mut scratch.output);
             if scratch.output.is_empty() {
                 return Ok(());
             }
@@ -264,56 +264,57 @@ impl<'s, S: Service> Session<'s, S> {
         if self.conn.data().is_empty() || self.partial.is_some() {
             match ready!(self.conn.poll_fill(cx)) {
                 Ok(received @ 1..) => self.received += received as u64,
-                // There is no half of a connection: what the client has not asked for yet cannot be sent.
+                // A client that has closed its side opens no windows, so nothing more can be sent to it.
                 _ => return Poll::Ready(Err(End::Close)),
             }
         }
         let mut scratch = Lent::<Scratch>::take();
-        let hub = self.hub.clone();
-        let mut hub = hub.borrow_mut();
-        hub.take_frames(scratch.output.inline());
-        if let Err(fault) = self.serve_frames(&mut hub, &mut scratch) {
+        let streams = self.streams.clone();
+        let mut streams = streams.borrow_mut();
+        streams.take_frames(scratch.output.inline());
+        if let Err(fault) = self.serve_frames(&mut streams, &mut scratch) {
             self.service.http2_fault(self.peer, fault, true);
             self.end = Some(End::Linger);
         } else if self.conn.queued() == 0 {
-            hub.write(&mut scratch.output);
+            streams.write(&mut scratch.output);
         }
         let written = self.conn.write_output(cx, &mut scratch.output);
         Poll::Ready(written.map_err(|_| End::Close))
     }
 
     /// Serves the complete frames in the read buffer, as long as there is room for output.
-    fn serve_frames(&mut self, hub: &mut Hub, scratch: &mut Scratch) -> Result<(), Fault> {
+    fn serve_frames(&mut self, streams: &mut Streams, scratch: &mut Scratch) -> Result<(), Fault> {
         let limits = self.service.limits(self.peer.listener);
         let (began, now) = (Instant::now(), Moment::now());
         let is_open = self.conn.queued() == 0;
         let Scratch { head, output, block } = scratch;
         while !self.conn.data().is_empty() && output.len() + self.conn.queued() <= UNWRITTEN {
             let since_began = now.since(self.began);
-            let received = hub.wire.receive(self.conn.data(), head, output.inline(), since_began)?;
+            let received = streams.wire.receive(self.conn.data(), head, output.inline(), since_began)?;
             let consumed = received.consumed;
             match received.event {
                 None if consumed == 0 => {
-                    self.note_partial(hub, now);
+                    self.note_partial(streams, now);
                     return Ok(());
                 }
                 None | Some(Event::SettingsAcknowledged) => {}
                 Some(Event::Request { stream, request, priority, end_stream }) => {
                     self.peer.requests += 1;
                     self.idle_since = now;
-                    let asked = Asked { id: stream, request, priority, has_ended: end_stream, began };
-                    let mut place = Place { hub, output, block, is_open };
-                    asked.serve(self.service, self.peer, &self.hub, &limits, &mut place);
+                    let received =
+                        ReceivedRequest { id: stream, request, priority, has_ended: end_stream, began };
+                    let mut place = Place { streams, output, block, is_open };
+                    received.serve(self.service, self.peer, &self.streams, &limits, &mut place);
                     if self.peer.requests >= limits.max_requests && self.finishes.is_none() {
                         self.finishes = Some(now.plus(ROUND_TRIP));
-                        hub.wire.announce_end(output.inline());
-                        hub.wire.ping(LAST_PING, output.inline());
+                        streams.wire.announce_end(output.inline());
+                        streams.wire.ping(LAST_PING, output.inline());
                     }
                 }
                 Some(Event::Refused { stream, refusal }) => {
                     self.peer.requests += 1;
                     self.idle_since = now;
-                    let mut place = Place { hub, output, block, is_open };
+                    let mut place = Place { streams, output, block, is_open };
                     let mut client = InPlace::new(&mut place, stream, Priority::default());
                     self.service.refuse(self.peer, &Refused::Http2(refusal), &[], &mut client);
                     client.finish();
@@ -322,26 +323,26 @@ impl<'s, S: Service> Session<'s, S> {
                     self.service.ignored(&Refused::Http2(refusal));
                 }
                 Some(Event::Data { stream, data, end_stream }) => {
-                    hub.receive(stream, data, end_stream, output.inline());
+                    streams.receive(stream, data, end_stream, output.inline());
                 }
                 Some(Event::Trailers { stream, fields }) => {
-                    hub.receive_trailers(stream, FieldsBuf::copy_of(fields));
+                    streams.receive_trailers(stream, FieldsBuf::copy_of(fields));
                 }
                 Some(Event::Reset { stream, fault, .. }) => {
                     if let Some(fault) = fault {
                         self.service.http2_fault(self.peer, fault, false);
                     }
-                    hub.lose(stream, ErrorKind::ConnectionReset);
+                    streams.lose(stream, ErrorKind::ConnectionReset);
                 }
-                Some(Event::WindowOpened { stream }) => hub.window_opened(stream),
-                Some(Event::SettingsChanged) => hub.window_opened(0),
-                Some(Event::PriorityChanged { stream, priority }) => hub.set_priority(stream, priority),
+                Some(Event::WindowOpened { stream }) => streams.window_opened(stream),
+                Some(Event::SettingsChanged) => streams.window_opened(0),
+                Some(Event::PriorityChanged { stream, priority }) => streams.set_priority(stream, priority),
                 Some(Event::Pong(data)) => {
                     if data == LAST_PING && self.finishes.is_some() {
-                        hub.wire.finish(output.inline());
+                        streams.wire.finish(output.inline());
                     }
                 }
-                // It opens no more streams; those that are open are served.
+                // The client opens no more streams.
                 Some(Event::GoAway { .. }) => self.finishes = Some(now),
                 Some(Event::Response { .. }) => debug_assert!(false, "clients send no responses"),
             }
@@ -349,32 +350,32 @@ impl<'s, S: Service> Session<'s, S> {
         }
         self.partial = None;
         if self.conn.data().is_empty() {
-            self.note_partial(hub, now);
+            self.note_partial(streams, now);
         }
         Ok(())
     }
 
     /// Notes whether the input ends within a frame or a header block.
-    fn note_partial(&mut self, hub: &mut Hub, now: Moment) {
+    fn note_partial(&mut self, streams: &mut Streams, now: Moment) {
         let data = self.conn.data();
-        if data.is_empty() && hub.wire.is_between_messages() {
+        if data.is_empty() && streams.wire.is_between_messages() {
             self.partial = None;
             return;
         }
         // The type and the stream of a frame (RFC 9113 §4.1).
-        let is_data = hub.wire.is_between_messages() && data.get(3) == Some(&0);
+        let is_data = streams.wire.is_between_messages() && data.get(3) == Some(&0);
         if let (true, Some(id)) = (is_data, data.get(5..9)) {
-            hub.arrives(u32::from_be_bytes(id.try_into().expect("four bytes")), now);
+            streams.arrives(u32::from_be_bytes(id.try_into().expect("four bytes")), now);
         }
         let since = self.partial.filter(|_| !is_data).map_or(now, |partial| partial.since);
         self.partial = Some(Partial { since, is_data });
     }
 
-    /// Nothing can be read or written now. Ready when that has to be tried again, fails when the connection is to end.
+    /// Waits until the client has to be judged again. Fails if the connection has to end.
     fn judge(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         let next = self.next_judgement();
-        // What was judged may have to be told.
-        if self.conn.queued() == 0 && (self.end.is_some() || self.hub.borrow().has_frames()) {
+        // RST_STREAM or GOAWAY may have to be written.
+        if self.conn.queued() == 0 && (self.end.is_some() || self.streams.borrow().has_frames()) {
             return Poll::Ready(next.map(drop));
         }
         match next {
@@ -386,17 +387,17 @@ impl<'s, S: Service> Session<'s, S> {
         self.timer.poll(cx).map(Ok)
     }
 
-    /// Judges what is waited for, and returns when to do so again.
+    /// Judges the client by the time it takes. Returns how long to wait before the next time.
     fn next_judgement(&mut self) -> Result<Option<Duration>, End> {
         let now = Moment::now();
         let limits = self.service.limits(self.peer.listener);
-        let mut hub = self.hub.borrow_mut();
+        let mut streams = self.streams.borrow_mut();
         let mut next: Option<Duration> = None;
         let mut judge_in = |wait: Duration| next = Some(next.map_or(wait, |before| before.min(wait)));
-        // The client takes nothing of what the socket, or the window of the connection, holds back.
+        // Output waits for the socket, or for the window of the connection.
         let minimum = limits.min_rate_out(self.service.memory_pressure());
         let sent = self.conn.sent();
-        if self.conn.queued() > 0 || hub.has_scheduled() {
+        if self.conn.queued() > 0 || streams.has_scheduled() {
             let in_time = self.rate_out.still(sent) < limits.send_timeout;
             if self.rate_out.waits(sent, minimum).is_none() || !in_time {
                 self.service.cut_off();
@@ -409,22 +410,22 @@ impl<'s, S: Service> Session<'s, S> {
         if self.end.is_some() {
             return Ok(next);
         }
-        // It takes nothing of one response.
-        let (slow, has_others) = hub.judge_stalled(&limits, minimum);
+        // A response waits for the window of its stream.
+        let (slow, has_others) = streams.judge_stalled(&limits, minimum);
         (0..slow).for_each(|_| self.service.cut_off());
         if has_others {
             judge_in(JUDGE_EVERY.min(limits.send_timeout));
         }
-        // It does not send what is waited for.
-        if hub.awaits_bodies() {
+        // An exchange waits for a request body.
+        if streams.awaits_bodies() {
             if self.rate_in.waits(self.received, limits.min_rate_in).is_none() {
-                hub.lose_uploads();
+                streams.lose_uploads();
             }
             judge_in(JUDGE_EVERY);
         } else {
             self.rate_in.goes_on(self.received);
         }
-        let is_idle = hub.is_idle();
+        let is_idle = streams.is_idle();
         if is_idle && !std::mem::replace(&mut self.is_idle, is_idle) {
             self.idle_since = now;
         }
@@ -443,7 +444,7 @@ impl<'s, S: Service> Session<'s, S> {
             if self.partial.is_some_and(|partial| !partial.is_data) {
                 self.service.ignored(&Refused::Late);
             }
-            hub.with_frames(Connection::finish);
+            streams.with_frames(Connection::finish);
             self.end = Some(End::Linger);
             return Ok(next);
         }

@@ -1,7 +1,7 @@
-//! What the session of a connection shares with the exchanges on its streams.
+//! The streams of a connection, shared by its session and its exchanges.
 //!
-//! Only the session reads and writes the socket. An exchange leaves here what its stream sends, finds here what it received, and
-//! wakes the session; the session wakes the exchange.
+//! Only the session reads and writes the socket. An exchange puts the frames and the body of its response here and wakes the
+//! session. The session puts request bodies here and wakes the exchange.
 
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
@@ -15,20 +15,20 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Bytes of output that are written at once. More urgent streams wait for no more than this.
+/// Bytes of output in one write. A more urgent stream waits for no more than this.
 pub(super) const BATCH: usize = 128 * 1024;
 
-/// Bytes of a body that an exchange may have queued, and those of all exchanges of a connection. One that has queued nothing may
-/// always add a piece.
+/// Bytes of a response body that one exchange may queue, and that all exchanges of a connection may. An exchange with an empty queue
+/// may always add a piece.
 const STREAM_QUEUE: usize = 256 * 1024;
 const CONNECTION_QUEUE: usize = 1024 * 1024;
 
-/// What a session shares with its exchanges.
-pub(super) struct Hub {
+/// The open streams of a connection, and its codec.
+pub(super) struct Streams {
     pub(super) wire: Connection,
-    /// Frames of exchanges that the session has not taken yet.
+    /// Frames of exchanges that are not written.
     out: Vec<u8>,
-    streams: BTreeMap<u32, Stream>,
+    open: BTreeMap<u32, Stream>,
     /// Streams that have something to send and whose own window is open.
     schedule: Schedule,
     session: Option<Waker>,
@@ -62,7 +62,7 @@ struct Stream {
     rate: RateGauge,
     /// Its request, for its exchange. None once that has ended, or if there was none.
     request: Option<Box<Incoming>>,
-    /// Why nothing more is sent or received.
+    /// Why it was given up.
     gone: Option<io::ErrorKind>,
 }
 
@@ -89,15 +89,15 @@ pub(super) enum Arrived {
     End(FieldsBuf),
 }
 
-impl Hub {
-    /// A hub for a connection, which `make` makes: it is given where to put its first frames.
-    pub(super) fn new(make: impl FnOnce(&mut Vec<u8>) -> Connection) -> Hub {
+impl Streams {
+    /// The streams of a new connection. `make` appends its first frames to the buffer.
+    pub(super) fn new(make: impl FnOnce(&mut Vec<u8>) -> Connection) -> Streams {
         let mut out = Vec::new();
         let wire = make(&mut out);
-        Hub {
+        Streams {
             wire,
             out,
-            streams: BTreeMap::new(),
+            open: BTreeMap::new(),
             schedule: Schedule::default(),
             session: None,
             stalled: 0,
@@ -109,9 +109,7 @@ impl Hub {
         }
     }
 
-    // For the session.
-
-    /// Who is woken when an exchange has something to send.
+    /// Sets the task that is woken when an exchange has something to send.
     pub(super) fn wakes(&mut self, session: &Waker) {
         if !self.session.as_ref().is_some_and(|waker| waker.will_wake(session)) {
             self.session = Some(session.clone());
@@ -123,9 +121,9 @@ impl Hub {
         self.exchanges
     }
 
-    /// Whether there is nothing to be sent or received on any stream.
+    /// Whether no stream is open.
     pub(super) fn is_idle(&self) -> bool {
-        self.streams.is_empty()
+        self.open.is_empty()
     }
 
     /// Whether there is something to write, if windows allow it.
@@ -143,7 +141,7 @@ impl Hub {
         act(&mut self.wire, &mut self.out);
     }
 
-    /// Whether data waits that only the socket or the window of the connection holds back.
+    /// Whether data waits for the socket or for the window of the connection.
     pub(super) fn has_scheduled(&self) -> bool {
         !self.schedule.is_empty()
     }
@@ -161,21 +159,21 @@ impl Hub {
     pub(super) fn open(&mut self, id: u32, priority: Priority, ended: bool) {
         let request = Incoming { end: ended.then(FieldsBuf::new), ..Incoming::default() };
         let stream = Stream { priority, request: Some(Box::new(request)), ..Stream::default() };
-        self.streams.insert(id, stream);
+        self.open.insert(id, stream);
         self.exchanges += 1;
     }
 
     /// The rest of a response that was made in place.
     pub(super) fn respond(&mut self, id: u32, priority: Priority, outgoing: Outgoing) {
-        self.streams.insert(id, Stream { priority, outgoing, is_in_place: true, ..Stream::default() });
+        self.open.insert(id, Stream { priority, outgoing, is_in_place: true, ..Stream::default() });
         self.schedule(id);
     }
 
-    /// The session received data of a request.
+    /// Data of a request was received.
     pub(super) fn receive(&mut self, id: u32, data: &[u8], ended: bool, out: &mut Vec<u8>) {
-        let stream = self.streams.get_mut(&id);
+        let stream = self.open.get_mut(&id);
         let Some(request) = stream.and_then(|stream| stream.request.as_mut()) else {
-            // Nobody wants it.
+            // The exchange has ended.
             self.wire.release(id, data.len() as u32, out);
             return;
         };
@@ -184,7 +182,7 @@ impl Hub {
         if ended {
             request.end = Some(FieldsBuf::new());
         }
-        Hub::wake(request);
+        Streams::wake(request);
     }
 
     /// A part of a frame of data for this stream has come.
@@ -192,17 +190,17 @@ impl Hub {
         self.arriving = Some((id, now));
     }
 
-    /// The session received the trailers of a request.
+    /// The trailers of a request were received.
     pub(super) fn receive_trailers(&mut self, id: u32, trailers: FieldsBuf) {
-        if let Some(request) = self.streams.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
+        if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
             request.end = Some(trailers);
-            Hub::wake(request);
+            Streams::wake(request);
         }
     }
 
-    /// The stream was reset, or is cut off.
+    /// Gives up a stream that was reset, or whose client is too slow.
     pub(super) fn lose(&mut self, id: u32, why: io::ErrorKind) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.open.get_mut(&id) else { return };
         let outgoing = std::mem::take(&mut stream.outgoing);
         if std::mem::take(&mut stream.is_scheduled) {
             self.schedule.remove(id);
@@ -215,14 +213,14 @@ impl Hub {
         }
         stream.gone = Some(why);
         match &mut stream.request {
-            Some(request) => Hub::wake(request),
-            None => drop(self.streams.remove(&id)),
+            Some(request) => Streams::wake(request),
+            None => drop(self.open.remove(&id)),
         }
     }
 
-    /// The connection has ended.
+    /// Gives up all streams, because the connection has ended.
     pub(super) fn lose_all(&mut self, why: io::ErrorKind) {
-        let all: Vec<u32> = self.streams.keys().copied().collect();
+        let all: Vec<u32> = self.open.keys().copied().collect();
         all.into_iter().for_each(|id| self.lose(id, why));
     }
 
@@ -232,14 +230,14 @@ impl Hub {
             return self.schedule(id);
         }
         if self.stalled > 0 {
-            let stalled = self.streams.iter().filter(|(_, stream)| stream.is_stalled).map(|(id, _)| *id);
+            let stalled = self.open.iter().filter(|(_, stream)| stream.is_stalled).map(|(id, _)| *id);
             stalled.collect::<Vec<u32>>().into_iter().for_each(|id| self.schedule(id));
         }
     }
 
-    /// The client wants a stream with another priority.
+    /// Changes the priority of a stream.
     pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.open.get_mut(&id) else { return };
         stream.priority = priority;
         if std::mem::take(&mut stream.is_scheduled) {
             self.schedule.remove(id);
@@ -253,7 +251,7 @@ impl Hub {
         while output.len() < BATCH
             && let Some(id) = self.schedule.take()
         {
-            let Some(stream) = self.streams.get_mut(&id) else { continue };
+            let Some(stream) = self.open.get_mut(&id) else { continue };
             stream.is_scheduled = false;
             let wrote = stream.outgoing.write_frame(&mut self.wire, id, output);
             if let Wrote::Data(len) | Wrote::End(len) = wrote {
@@ -267,7 +265,7 @@ impl Hub {
                     if stream.outgoing.queued() <= STREAM_QUEUE
                         && let Some(request) = &mut stream.request
                     {
-                        Hub::wake(request);
+                        Streams::wake(request);
                     }
                     if stream.outgoing.has_more() {
                         stream.is_scheduled = true;
@@ -279,7 +277,7 @@ impl Hub {
                     }
                 }
                 Wrote::End(_) => match &mut stream.request {
-                    Some(request) => Hub::wake(request),
+                    Some(request) => Streams::wake(request),
                     None => self.end(id, output.inline()),
                 },
                 Wrote::Nothing => {}
@@ -295,21 +293,20 @@ impl Hub {
             }
         }
         if was_full && self.queued <= CONNECTION_QUEUE {
-            self.streams.values_mut().filter_map(|stream| stream.request.as_mut()).for_each(|request| {
-                Hub::wake(request);
+            self.open.values_mut().filter_map(|stream| stream.request.as_mut()).for_each(|request| {
+                Streams::wake(request);
             });
         }
     }
 
-    /// Judges streams whose own window is closed: those whose clients are too slow are reset. Returns their number, and whether
-    /// others have to be judged later.
+    /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled.
     pub(super) fn judge_stalled(&mut self, limits: &SessionLimits, minimum: MinimumRate) -> (usize, bool) {
         if self.stalled == 0 {
             return (0, false);
         }
         let mut slow = Vec::new();
         let mut others = false;
-        for (id, stream) in self.streams.iter_mut().filter(|(_, stream)| stream.is_stalled) {
+        for (id, stream) in self.open.iter_mut().filter(|(_, stream)| stream.is_stalled) {
             let in_time = stream.rate.still(stream.sent) < limits.send_timeout;
             if stream.rate.waits(stream.sent, minimum).is_some() && in_time {
                 others = true;
@@ -329,19 +326,17 @@ impl Hub {
         self.awaiting_bodies > 0
     }
 
-    /// The client sends request bodies too slowly.
+    /// Ends the request bodies that exchanges wait for, because the client sends too slowly.
     pub(super) fn lose_uploads(&mut self) {
         let is_awaited = |stream: &Stream| stream.request.as_ref().is_some_and(|request| request.is_awaited);
-        let late = self.streams.iter().filter(|(_, stream)| is_awaited(stream)).map(|(id, _)| *id);
+        let late = self.open.iter().filter(|(_, stream)| is_awaited(stream)).map(|(id, _)| *id);
         for id in late.collect::<Vec<u32>>() {
-            if let Some(request) = self.streams.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
+            if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
                 request.is_late = true;
-                Hub::wake(request);
+                Streams::wake(request);
             }
         }
     }
-
-    // For exchanges.
 
     /// Sends the head of a response.
     pub(super) fn send_head(&mut self, id: u32, block: &[u8], ends: bool) {
@@ -356,16 +351,16 @@ impl Hub {
         self.wake_session();
     }
 
-    /// The origin has a say in the priority of its response.
+    /// Applies the Priority of a response to its stream (RFC 9218 §8).
     pub(super) fn merge_priority(&mut self, id: u32, value: &[u8]) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.open.get_mut(&id) {
             stream.priority = stream.priority.updated_by(value);
         }
     }
 
     /// Adds a piece of the body.
     pub(super) fn send(&mut self, id: u32, piece: Piece) -> io::Result<()> {
-        let stream = self.streams.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Err(why.into());
         }
@@ -378,7 +373,7 @@ impl Hub {
 
     /// Ends the body, with these trailers, as a block, or none.
     pub(super) fn send_end(&mut self, id: u32, trailers: Vec<u8>) -> io::Result<()> {
-        let stream = self.streams.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Err(why.into());
         }
@@ -390,12 +385,12 @@ impl Hub {
 
     /// Bytes of a stream's body that are queued.
     pub(super) fn queued(&self, id: u32) -> usize {
-        self.streams.get(&id).map_or(0, |stream| stream.outgoing.queued())
+        self.open.get(&id).map_or(0, |stream| stream.outgoing.queued())
     }
 
     /// Ready when no more than `window` bytes are queued on a stream, and there is room for more.
     pub(super) fn poll_room(&mut self, id: u32, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
-        let stream = self.streams.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Poll::Ready(Err(why.into()));
         }
@@ -403,28 +398,28 @@ impl Hub {
         if queued == 0 || (queued <= window.min(STREAM_QUEUE) && self.queued <= CONNECTION_QUEUE) {
             return Poll::Ready(Ok(()));
         }
-        Hub::register(stream, cx);
+        Streams::register(stream, cx);
         Poll::Pending
     }
 
-    /// Why nothing more is sent or received on a stream, if so.
+    /// Why a stream was given up; `None` while it is open.
     pub(super) fn gone(&self, id: u32) -> Option<io::ErrorKind> {
-        self.streams.get(&id).map_or(Some(io::ErrorKind::NotConnected), |stream| stream.gone)
+        self.open.get(&id).map_or(Some(io::ErrorKind::NotConnected), |stream| stream.gone)
     }
 
-    /// Ready when nothing more is sent or received on a stream.
+    /// Ready when a stream was given up.
     pub(super) fn poll_gone(&mut self, id: u32, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Poll::Ready(()) };
+        let Some(stream) = self.open.get_mut(&id) else { return Poll::Ready(()) };
         if stream.gone.is_some() {
             return Poll::Ready(());
         }
-        Hub::register(stream, cx);
+        Streams::register(stream, cx);
         Poll::Pending
     }
 
     /// Bytes of the request body that wait to be taken, and whether the body has ended after them and how.
     pub(super) fn arrived(&self, id: u32) -> (usize, Option<&FieldsBuf>) {
-        let request = self.streams.get(&id).and_then(|stream| stream.request.as_ref());
+        let request = self.open.get(&id).and_then(|stream| stream.request.as_ref());
         request.map_or((0, None), |request| (request.data.len(), request.end.as_ref()))
     }
 
@@ -436,7 +431,7 @@ impl Hub {
         into: &mut Vec<u8>,
     ) -> Poll<io::Result<Arrived>> {
         self.stop_awaiting(id);
-        let stream = self.streams.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
         let Some(request) = &mut stream.request else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
@@ -453,15 +448,15 @@ impl Hub {
             Some(why) => Poll::Ready(Err(why.into())),
             None if request.is_late => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             None => {
-                Hub::register(stream, cx);
+                Streams::register(stream, cx);
                 Poll::Pending
             }
         }
     }
 
-    /// The client is to send more of the request body.
+    /// The exchange waits for more of the request body from now on.
     pub(super) fn start_awaiting(&mut self, id: u32) {
-        if let Some(request) = self.streams.get_mut(&id).and_then(|stream| stream.request.as_mut())
+        if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut())
             && !std::mem::replace(&mut request.is_awaited, true)
         {
             self.awaiting_bodies += 1;
@@ -472,17 +467,17 @@ impl Hub {
         }
     }
 
-    /// The client need not send more of the request body now.
+    /// The exchange does not wait for more of the request body.
     pub(super) fn stop_awaiting(&mut self, id: u32) {
-        if let Some(request) = self.streams.get_mut(&id).and_then(|stream| stream.request.as_mut())
+        if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut())
             && std::mem::take(&mut request.is_awaited)
         {
             self.awaiting_bodies -= 1;
         }
     }
 
-    /// Whether the client cannot be blamed that nothing has come on this stream for `time`: a part of a frame has, or others hold what
-    /// it sent, so that its window may be closed.
+    /// Whether a stream without data for `time` is no fault of the client: a part of a frame has arrived, or exchanges hold data that
+    /// was received, so that the window of the connection may be closed.
     pub(super) fn is_excused(&self, id: u32, time: Duration) -> bool {
         let is_arriving = |(arriving, at): (u32, Moment)| arriving == id && Moment::now().since(at) < time;
         self.held > 0 || self.arriving.is_some_and(is_arriving)
@@ -498,12 +493,12 @@ impl Hub {
         }
     }
 
-    /// The exchange has ended, having used all but `unused` bytes of what it took. Without the end of a response, the stream is reset
+    /// Ends the exchange of a stream, which took `unused` bytes without using them. If its response has not ended, the stream is reset
     /// with `code`.
     pub(super) fn leave(&mut self, id: u32, unused: usize, has_responded: bool, code: ErrorCode) {
         self.stop_awaiting(id);
         self.exchanges -= 1;
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.open.get_mut(&id) else { return };
         let unused = unused + stream.request.take().map_or(0, |request| request.data.len());
         let (gone, has_more) = (stream.gone.is_some(), stream.outgoing.has_more());
         self.release(id, unused);
@@ -518,15 +513,14 @@ impl Hub {
         self.wake_session();
     }
 
-    /// Forgets a stream whose response was written and whose exchange has ended. If the client has not ended its request, it need
-    /// not (RFC 9113 §8.1).
+    /// Forgets a stream whose response is written. If the client has not ended its request, it is told to stop (RFC 9113 §8.1).
     pub(super) fn end(&mut self, id: u32, out: &mut Vec<u8>) {
-        self.streams.remove(&id);
+        self.open.remove(&id);
         self.wire.reset(id, ErrorCode::NO_ERROR, out);
     }
 
     fn schedule(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get_mut(&id)
+        if let Some(stream) = self.open.get_mut(&id)
             && stream.outgoing.has_more()
             && !stream.is_scheduled
         {

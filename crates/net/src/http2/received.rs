@@ -1,8 +1,8 @@
-//! A request: answered in place, or given to an exchange.
+//! Dispatch of a received request: an answer in place, or an exchange.
 
 use super::client::{Http2Client, RequestBody};
-use super::hub::Hub;
 use super::in_place::{InPlace, Place};
+use super::streams::Streams;
 use crate::service::{Answer, Incoming, Peer, Request, Service, SessionLimits};
 use crate::task::spawn;
 use aws_lc_rs::rand;
@@ -15,11 +15,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Exchanges that a connection may have, with those whose streams were reset and that have not ended yet.
+/// Exchanges of a connection, including those that have not ended although their streams were reset.
 const MAX_EXCHANGES: usize = 200;
 
 /// A request that was received.
-pub(super) struct Asked<'a> {
+pub(super) struct ReceivedRequest<'a> {
     pub(super) id: u32,
     pub(super) request: request::Request<'a>,
     pub(super) priority: Priority,
@@ -28,17 +28,17 @@ pub(super) struct Asked<'a> {
     pub(super) began: Instant,
 }
 
-impl Asked<'_> {
+impl ReceivedRequest<'_> {
     /// Answers the request in place, or starts an exchange.
     pub(super) fn serve<S: Service>(
         self,
         service: &Rc<S>,
         peer: &Peer,
-        hub: &Rc<RefCell<Hub>>,
+        streams: &Rc<RefCell<Streams>>,
         limits: &SessionLimits,
         place: &mut Place<'_>,
     ) {
-        let Asked { id, request, priority, has_ended, began } = self;
+        let ReceivedRequest { id, request, priority, has_ended, began } = self;
         let of_tunnel = request.protocol.map(|protocol| upgrading(&request.head, protocol));
         let head = of_tunnel.as_ref().map_or(request.head, RequestHeadBuf::view);
         let is_tunnel = request.head.method == Method::Connect;
@@ -48,8 +48,8 @@ impl Asked<'_> {
             Answer::Answered => return client.finish(),
             Answer::Deferred(deferred) => deferred,
         };
-        if place.hub.exchanges() >= MAX_EXCHANGES {
-            return place.hub.wire.reset(id, ErrorCode::REFUSED_STREAM, place.output.inline());
+        if place.streams.exchanges() >= MAX_EXCHANGES {
+            return place.streams.wire.reset(id, ErrorCode::REFUSED_STREAM, place.output.inline());
         }
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let body = RequestBody {
@@ -58,8 +58,8 @@ impl Asked<'_> {
             is_tunnel,
             is_stream: content_type.starts_with(b"application/grpc"),
         };
-        place.hub.open(id, priority, has_ended);
-        let mut client = Http2Client::new(hub.clone(), id, peer.clone(), *limits, body);
+        place.streams.open(id, priority, has_ended);
+        let mut client = Http2Client::new(streams.clone(), id, peer.clone(), *limits, body);
         let expect_continue = request.expect_continue;
         let incoming =
             Box::new(Incoming { head: RequestHeadBuf::copy_of(&head), expect_continue, began, deferred });
@@ -83,19 +83,19 @@ impl<S: Service> Drop for PanicCounter<'_, S> {
     }
 }
 
-/// The request of HTTP/1 that asks for what an extended CONNECT asks for (RFC 8441 §5).
+/// The HTTP/1.1 request with Upgrade that corresponds to an extended CONNECT (RFC 8441 §5).
 fn upgrading(head: &RequestHead<'_>, protocol: &[u8]) -> RequestHeadBuf {
     let mut upgrading =
         RequestHeadBuf::copy_of(&RequestHead { method: Method::Get, method_text: b"GET", ..*head });
     let fields = &mut upgrading.fields;
     let mut add = |name, value: &[u8]| {
-        // A head that becomes too large by this is refused where it is forwarded.
+        // If the head becomes too large by this, the origin declines the upgrade.
         let _ = fields.push(name, value);
     };
     add(b"Connection", b"Upgrade");
     add(b"Upgrade", protocol);
     if protocol.eq_ignore_ascii_case(b"websocket") {
-        // HTTP/2 has no need of it, and HTTP/1 demands it (RFC 6455 §4.1).
+        // HTTP/1.1 demands it (RFC 6455 §4.1), and HTTP/2 leaves it out.
         let mut nonce = [0; 16];
         rand::fill(&mut nonce).expect("the system has random numbers");
         add(b"Sec-WebSocket-Key", STANDARD.encode(nonce).as_bytes());
