@@ -9,8 +9,11 @@ use crate::labelled;
 /// PROTOCOL_ERROR (RFC 9113 §7).
 const PROTOCOL_ERROR: u32 = 1;
 
-/// Malformed requests, the names of their faults, and the fields.
-const MALFORMED: &[(&str, &[(&[u8], &[u8])])] = &[
+/// A field, whatever bytes it has.
+type Field = (&'static [u8], &'static [u8]);
+
+/// The names of faults, and the fields of requests that have them.
+const MALFORMED: &[(&str, &[Field])] = &[
     ("invalid-field-value", &[(b"x", b"a\r\nTransfer-Encoding: chunked")]),
     ("invalid-field-value", &[(b"x", b"a\nHost: b")]),
     ("invalid-field-value", &[(b"x", b"a\rb")]),

@@ -1,6 +1,7 @@
 //! A client of HTTP/2 at the level of frames.
 
 use std::collections::HashMap;
+use std::io;
 
 use crate::message::latin1;
 use crate::{Address, Conn, Response, Trouble, hpack};
@@ -54,6 +55,10 @@ pub enum Ended {
     GoAway(u32, String),
     /// The end of the connection.
     Closed,
+    /// Silence, for longer than the connection is waited for.
+    TimedOut,
+    /// What came is not HTTP/2.
+    Malformed(String),
 }
 
 /// A connection that speaks HTTP/2.
@@ -68,6 +73,8 @@ pub struct Http2 {
     open: HashMap<u32, Response>,
     /// Responses and streams that have ended.
     done: HashMap<u32, Result<Response, Ended>>,
+    /// The header block that has begun, and whether it ends its stream.
+    block: (bool, Vec<u8>),
     /// The streams of the frames of data, in order, with their lengths.
     pub order: Vec<(u32, usize)>,
 }
@@ -81,8 +88,12 @@ impl Http2 {
 
     /// Begins HTTP/2 on a connection, with these settings.
     #[track_caller]
-    pub fn over(mut conn: Conn, settings: &[(u16, u32)]) -> Http2 {
-        conn.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    pub fn over(conn: Conn, settings: &[(u16, u32)]) -> Http2 {
+        Http2::try_over(conn, settings).unwrap_or_else(|error| panic!("cannot send: {error}"))
+    }
+
+    /// The same, if the connection takes it.
+    pub fn try_over(conn: Conn, settings: &[(u16, u32)]) -> io::Result<Http2> {
         let mut http2 = Http2 {
             conn,
             next: 1,
@@ -90,12 +101,14 @@ impl Http2 {
             others: Vec::new(),
             open: HashMap::new(),
             done: HashMap::new(),
+            block: (false, Vec::new()),
             order: Vec::new(),
         };
-        let payload =
+        let parameters =
             settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat());
-        http2.frame(kind::SETTINGS, 0, 0, payload.collect::<Vec<u8>>());
-        http2
+        let first = self::frame(kind::SETTINGS, 0, 0, parameters.collect::<Vec<u8>>());
+        http2.try_send([&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &first].concat())?;
+        Ok(http2)
     }
 
     /// Sends a frame.
@@ -106,7 +119,7 @@ impl Http2 {
     }
 
     /// Sends these bytes, if the connection still takes them.
-    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.conn.try_send(bytes)
     }
 
@@ -118,6 +131,27 @@ impl Http2 {
         let flags = END_HEADERS | if ends { END_STREAM } else { 0 };
         self.frame(kind::HEADERS, flags, stream, hpack::encode(fields));
         stream
+    }
+
+    /// The bytes of a request on a new stream, and the stream.
+    pub fn request<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        fields: &[(N, V)],
+        body: &[u8],
+    ) -> (u32, Vec<u8>) {
+        let stream = self.next;
+        self.next += 2;
+        let flags = END_HEADERS | if body.is_empty() { END_STREAM } else { 0 };
+        let mut bytes = self::frame(kind::HEADERS, flags, stream, hpack::encode(fields));
+        if !body.is_empty() {
+            bytes.extend(self::frame(kind::DATA, END_STREAM, stream, body));
+        }
+        (stream, bytes)
+    }
+
+    /// What has come of the response on a stream that has not ended.
+    pub fn take_partial(&mut self, stream: u32) -> Option<Response> {
+        self.open.remove(&stream)
     }
 
     /// Sends a GET without a body, with these fields after the usual ones.
@@ -243,35 +277,40 @@ impl Http2 {
         self
     }
 
-    /// Reads and handles one frame.
-    #[track_caller]
-    fn step(&mut self) -> Result<(), Ended> {
+    /// Reads and handles one frame. Fails if the connection has ended, or nothing comes.
+    pub fn step(&mut self) -> Result<(), Ended> {
         let frame = match self.next_frame() {
             Ok(frame) => frame,
             Err(Trouble::Closed(_) | Trouble::Reset(_)) => return Err(Ended::Closed),
-            Err(trouble) => panic!("{trouble:?}; open: {:?}, others: {:?}", self.open, self.others),
+            Err(Trouble::TimedOut) => return Err(Ended::TimedOut),
+            Err(Trouble::Malformed(what)) => return Err(Ended::Malformed(what)),
         };
         let Frame { kind, flags, stream, ref payload } = frame;
         let ends = flags & END_STREAM != 0;
         match kind {
-            kind::HEADERS => {
-                assert_ne!(flags & END_HEADERS, 0, "a head in several frames");
-                self.take_head(stream, payload, ends);
+            kind::HEADERS | kind::CONTINUATION => {
+                if kind == kind::HEADERS {
+                    self.block = (ends, Vec::new());
+                }
+                self.block.1.extend_from_slice(payload);
+                if flags & END_HEADERS != 0 {
+                    let (ends, block) = std::mem::take(&mut self.block);
+                    self.take_head(stream, &block, ends);
+                }
             }
             kind::DATA => {
                 self.order.push((stream, payload.len()));
-                self.open.get_mut(&stream).expect("data follows a head").body.extend_from_slice(payload);
+                let response = self.open.get_mut(&stream).filter(|response| response.status > 0);
+                let Some(response) = response else {
+                    return Err(Ended::Malformed(format!("data on stream {stream}, which has no head")));
+                };
+                response.body.extend_from_slice(payload);
                 if self.gives_windows && !payload.is_empty() {
-                    let increment = payload.len() as u32;
-                    self.window(0, increment);
-                    if !ends {
-                        self.window(stream, increment);
-                    }
+                    self.give_back(stream, payload.len() as u32, ends);
                 }
                 self.finish(stream, ends);
             }
             kind::RST_STREAM => {
-                self.open.remove(&stream);
                 self.done.entry(stream).or_insert(Err(Ended::Reset(frame.number(0))));
             }
             kind::GOAWAY if frame.number(4) != 0 => {
@@ -279,12 +318,21 @@ impl Http2 {
             }
             kind::SETTINGS if ends => {}
             kind::SETTINGS => {
-                self.frame(kind::SETTINGS, END_STREAM, 0, []);
+                let _ = self.try_send(self::frame(kind::SETTINGS, END_STREAM, 0, []));
                 self.others.push(frame);
             }
             _ => self.others.push(frame),
         }
         Ok(())
+    }
+
+    /// Opens windows by what was received. A connection that has ended is noticed when it is read.
+    fn give_back(&mut self, stream: u32, bytes: u32, ends: bool) {
+        let mut updates = self::frame(kind::WINDOW_UPDATE, 0, 0, bytes.to_be_bytes());
+        if !ends {
+            updates.extend(self::frame(kind::WINDOW_UPDATE, 0, stream, bytes.to_be_bytes()));
+        }
+        let _ = self.try_send(updates);
     }
 
     fn take_head(&mut self, stream: u32, block: &[u8], ends: bool) {
