@@ -18,6 +18,7 @@ mod ejection;
 mod fields;
 mod health;
 mod hedging;
+mod http2;
 mod inferred;
 mod invalidation;
 mod lifecycle;

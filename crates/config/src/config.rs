@@ -52,6 +52,8 @@ pub struct Listener {
     pub scheme: Scheme,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are trusted.
     pub trusted_proxies: Vec<Network>,
+    /// Whether clients may speak HTTP/2.
+    pub http2: bool,
     /// TLS; `None` if connections are not encrypted.
     pub tls: Option<ListenerTls>,
     /// Whether requests that came by http are redirected to https.

@@ -66,6 +66,9 @@ settings! {
         /// TLS: which certificates clients get, and what is accepted from them.
         tls: Option<At<ListenTlsSettings>> = None, unset "connections are not encrypted"
             "{ directory = \"/etc/sandarac/certificates\" }";
+        /// Whether clients may speak HTTP/2. With `tls` they negotiate it; in clear, a client that begins with it must know
+        /// that it may (prior knowledge), and `Upgrade: h2c` is ignored.
+        http2: Option<bool> = None, unset "clients may with `tls`, and not in clear" "true";
         /// Whether requests that came by http, and for which there is a route, are answered with a redirect (308) to the
         /// same URL with https on the usual port. A request without a host gets 400.
         redirect_to_https: At<bool> = At::nowhere(false);

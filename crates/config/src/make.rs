@@ -173,8 +173,16 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
     let mut seen: Vec<&At<ListenAddress>> = Vec::new();
     let mut listeners = Vec::new();
     for At { value: listener, place } in &file.listen {
-        let ListenSettings { address, mode, proxy_protocol, scheme, trusted_proxies, tls, redirect_to_https } =
-            listener;
+        let ListenSettings {
+            address,
+            mode,
+            proxy_protocol,
+            scheme,
+            trusted_proxies,
+            tls,
+            http2,
+            redirect_to_https,
+        } = listener;
         let Some(address) = address else {
             report.missing(place.clone(), "a listener needs an `address`", "address = \":8080\"");
             continue;
@@ -212,6 +220,7 @@ fn listeners(file: &File, report: &mut Report) -> Vec<Listener> {
             proxy_protocol: *proxy_protocol,
             scheme: if tls.is_some() { Scheme::Https } else { scheme.value },
             trusted_proxies: trusted_proxies.clone(),
+            http2: http2.unwrap_or(tls.is_some()),
             tls,
             redirect_to_https: redirect_to_https.value,
             is_optional: false,

@@ -1,6 +1,6 @@
 //! Sockets: one thread for each core, with its own runtime, listening sockets and connections.
 //!
-//! A [session](http1) reads requests. The [`Service`] either answers them in place from memory, or serves
+//! A session, of [HTTP/1](http1) or [HTTP/2](http2), reads requests. The [`Service`] either answers them in place from memory, or serves
 //! them in an exchange, with a [`Client`] to answer. The client and the backend side of the proxy are both a
 //! [`Conn`]: bytes in, bytes out, no buffer while it waits. So is a connection to a [memcached] server.
 
@@ -10,9 +10,11 @@ mod byte_queue;
 mod clock;
 mod conn;
 mod core;
+mod duplex;
 #[cfg(test)]
 mod held_transport;
 mod http1;
+mod http2;
 mod lent;
 mod listen;
 pub mod memcached;
@@ -32,6 +34,7 @@ pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
 pub use conn::{Conn, Meter};
+pub use duplex::Duplex;
 pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};
 pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};

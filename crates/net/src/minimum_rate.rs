@@ -2,7 +2,6 @@
 //! it.
 
 use crate::Moment;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A minimum rate, and when it begins to count.
@@ -16,9 +15,8 @@ pub struct MinimumRate {
 
 /// Measures how fast a peer moves bytes. Only the time spent waiting for it counts, because it is not to
 /// blame if the other side is slow.
-#[derive(Debug)]
-pub struct RateGauge<'a> {
-    pressure: &'a AtomicBool,
+#[derive(Debug, Default)]
+pub struct RateGauge {
     waiting: Option<(Moment, u64)>,
     waited: Duration,
     moved: u64,
@@ -26,16 +24,10 @@ pub struct RateGauge<'a> {
     last: Option<(Moment, u64)>,
 }
 
-impl<'a> RateGauge<'a> {
-    /// A gauge for a peer that has moved nothing yet. `pressure` is set while the memory that the peer holds
-    /// is needed.
-    pub fn new(pressure: &'a AtomicBool) -> RateGauge<'a> {
-        RateGauge { pressure, waiting: None, waited: Duration::ZERO, moved: 0, last: None }
-    }
-
-    /// Whether the memory that the peer holds is needed.
-    pub fn is_under_pressure(&self) -> bool {
-        self.pressure.load(Ordering::Relaxed)
+impl RateGauge {
+    /// A gauge for a peer that has moved nothing yet.
+    pub fn new() -> RateGauge {
+        RateGauge::default()
     }
 
     /// How long the peer has moved nothing while being waited for. `total` is the bytes it has moved so far.
@@ -104,13 +96,12 @@ mod tests {
     fn without_a_minimum_rate_nobody_is_too_slow() {
         let none = MinimumRate { bytes: 0, after: Duration::ZERO };
         assert_eq!(left(0, Duration::from_secs(1 << 40), none), Some(Duration::MAX));
-        assert_eq!(RateGauge::new(&AtomicBool::new(false)).waits(0, none), Some(Duration::MAX));
+        assert_eq!(RateGauge::new().waits(0, none), Some(Duration::MAX));
     }
 
     #[test]
     fn one_that_goes_on_without_having_been_waited_for_says_so() {
-        let calm = AtomicBool::new(false);
-        let mut gauge = RateGauge::new(&calm);
+        let mut gauge = RateGauge::new();
         assert!(!gauge.goes_on(5));
         let _ = gauge.waits(5, MinimumRate { bytes: 0, after: Duration::ZERO });
         assert!(gauge.goes_on(5) && !gauge.goes_on(5));

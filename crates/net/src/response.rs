@@ -1,7 +1,7 @@
 //! A response before it is encoded for a protocol: a head, and a body that is pulled.
 
 use sandarac_message::status_fields::CacheStatus;
-use sandarac_message::{Field, Fields, FieldsBuf, Name, Piece, StoredHead};
+use sandarac_message::{Field, Fields, FieldsBuf, Name, Piece, StoredHead, decimal};
 use std::task::{Context, Poll};
 
 /// The head of a final response. The encoder adds the fields of the connection and the framing of the body.
@@ -67,10 +67,10 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Calls `put` with the name and value of each field in order, for encoders without field lines.
-    pub fn for_each_field(&self, mut put: impl FnMut(&[u8], &[u8])) {
+    /// Calls `put` with each field in order, its name known and as text, and its value. For encoders without field lines.
+    pub fn for_each_field(&self, mut put: impl FnMut(Name, &[u8], &[u8])) {
         let mut put_all = |fields: Fields<'_>, keep: &dyn Fn(&Field<'_>) -> bool| {
-            fields.iter().filter(keep).for_each(|field| put(field.name, field.value));
+            fields.iter().filter(keep).for_each(|field| put(field.id, field.name, field.value));
         };
         match &self.base {
             Base::Stored(head) => put_all(head.shown(), &|_| true),
@@ -82,21 +82,27 @@ impl<'a> Response<'a> {
             put_all(own.view(), &|_| true);
         }
         for (name, value) in self.added {
-            put(name.text().as_bytes(), value);
+            put(*name, name.text().as_bytes(), value);
         }
         if let Length::Known(length) = self.length {
-            put(Name::ContentLength.text().as_bytes(), length.to_string().as_bytes());
+            let mut digits = [0; 20];
+            put(
+                Name::ContentLength,
+                Name::ContentLength.text().as_bytes(),
+                decimal::digits(length, &mut digits),
+            );
         }
         if let Some(age) = self.age {
-            put(Name::Age.text().as_bytes(), age.to_string().as_bytes());
+            let mut digits = [0; 20];
+            put(Name::Age, Name::Age.text().as_bytes(), decimal::digits(age, &mut digits));
         }
         if let Some(value) = self.hsts {
-            put(STRICT_TRANSPORT_SECURITY, value);
+            put(Name::Other, STRICT_TRANSPORT_SECURITY, value);
         }
         if let Some((status, name)) = &self.cache_status {
             let mut value = Vec::new();
             status.write(name, &mut value);
-            put(b"Cache-Status", &value);
+            put(Name::CacheStatus, b"Cache-Status", &value);
         }
     }
 }

@@ -3,15 +3,16 @@
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
 use crate::tls::{HandshakeFault, TlsPeer};
-use crate::{BodyError, BodyStep, Conn, Meter, MinimumRate, Timer};
+use crate::{BodyError, BodyStep, Duplex, Meter, MinimumRate, Timer};
 use sandarac_message::{Fields, Piece, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::{Limits, Refusal};
+use sandarac_wire::h2;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,13 @@ pub struct SessionLimits {
     pub max_requests: u32,
 }
 
+impl SessionLimits {
+    /// The rate at which a client must take a response now. `pressure` is [`Service::memory_pressure`].
+    pub(crate) fn min_rate_out(&self, pressure: &AtomicBool) -> MinimumRate {
+        if pressure.load(Ordering::Relaxed) { self.min_rate_under_pressure } else { self.min_rate_out }
+    }
+}
+
 /// The application of sessions: the proxy.
 pub trait Service: Meter + 'static {
     /// What [`Service::answer`] learnt about a request that it defers.
@@ -55,6 +63,15 @@ pub trait Service: Meter + 'static {
 
     /// TLS for connections to a listener; it changes on reload. `None` where clients speak HTTP in clear.
     fn tls(&self, listener: ListenerId) -> Option<AcceptTls>;
+
+    /// Whether clients of a listener may begin HTTP/2 without having negotiated it (RFC 9113 §3.3); it changes on reload.
+    fn takes_http2(&self, listener: ListenerId) -> bool;
+
+    /// A client broke the protocol of HTTP/2, or a limit. It `ends` the connection, or only a stream.
+    fn http2_fault(&self, peer: &Peer, fault: h2::Fault, ends: bool);
+
+    /// Input was not accepted as a request, and gets no response.
+    fn ignored(&self, refused: &Refused);
 
     /// A TLS handshake has ended; [`Peer::tls`] is its outcome.
     fn handshake_ended(&self, peer: &Peer);
@@ -159,6 +176,8 @@ pub enum Refused {
     NotTls,
     /// It breaks the protocol, or a limit.
     Message(Refusal),
+    /// A request over HTTP/2 is above a limit.
+    Http2(h2::Refusal),
     /// A request head did not arrive in time (408).
     Late,
     /// Too many connections are open (503).
@@ -263,8 +282,8 @@ pub trait Client {
         fields: Fields<'_>,
     ) -> io::Result<()>;
 
-    /// The connection and the timer, for the other protocol.
-    fn tunnel(&mut self) -> (&mut Conn, &mut Timer);
+    /// The bytes in both directions and the timer, for the other protocol.
+    fn tunnel(&mut self) -> (&mut dyn Duplex, &mut Timer);
 
     /// Records that the other protocol has ended in order.
     fn end_tunnel(&mut self);

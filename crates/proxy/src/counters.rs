@@ -13,6 +13,7 @@ use crate::unbelieved::Unbelieved;
 use sandarac_net::Refused;
 use sandarac_net::tls::HandshakeFault;
 use sandarac_wire::h1::repair::Repair;
+use sandarac_wire::h2;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,6 +90,7 @@ pub struct Counters {
     pub(crate) refused: Tally<Refused>,
     pub(crate) handshakes: Tally<TlsVersion>,
     pub(crate) handshakes_failed: Tally<HandshakeFault>,
+    pub(crate) http2_faults: Tally<h2::Fault>,
     pub(crate) failed: Tally<Fault>,
     pub(crate) passes: Tally<PassReason>,
     pub(crate) misses: Tally<MissReason>,
@@ -107,6 +109,7 @@ impl Default for Counters {
             refused: Tally::default(),
             handshakes: Tally::default(),
             handshakes_failed: Tally::default(),
+            http2_faults: Tally::default(),
             failed: Tally::default(),
             passes: Tally::default(),
             misses: Tally::default(),

@@ -22,12 +22,16 @@ pub struct ListenerTls {
 }
 
 impl ListenerTls {
-    /// Opens and checks the files of a configuration.
+    /// Opens and checks the files of a configuration. `http2` is whether clients may negotiate it.
     ///
     /// # Errors
     /// All that is wrong, one fault a file.
-    pub fn load(config: &sandarac_config::ListenerTls, loading: &Loading) -> Result<ListenerTls, Vec<Fault>> {
-        let settings = server_settings(config);
+    pub fn load(
+        config: &sandarac_config::ListenerTls,
+        http2: bool,
+        loading: &Loading,
+    ) -> Result<ListenerTls, Vec<Fault>> {
+        let settings = server_settings(config, http2);
         let loaded = settings.stamps();
         let current = ArcSwap::from_pointee(settings.load(loading)?);
         Ok(ListenerTls { settings, handshake_timeout: config.handshake_timeout, current, loaded })
@@ -79,7 +83,7 @@ impl ListenerTls {
 }
 
 /// The settings of a listener.
-fn server_settings(config: &sandarac_config::ListenerTls) -> ServerSettings {
+fn server_settings(config: &sandarac_config::ListenerTls, http2: bool) -> ServerSettings {
     let clients = config.client_certificates.as_ref().map(|clients| ClientCertificates {
         mode: match clients.mode {
             ClientCertificateMode::Optional => ClientMode::Optional,
@@ -100,6 +104,7 @@ fn server_settings(config: &sandarac_config::ListenerTls) -> ServerSettings {
         ticket_secret_file: config.ticket_secret_file.clone(),
         ticket_lifetime: config.ticket_lifetime,
         client_certificates: clients,
+        http2,
         has_runtime_certificates: config.acme.is_some(),
         dangerous_key_log: config.dangerous_key_log,
     }

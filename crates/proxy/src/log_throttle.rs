@@ -24,6 +24,8 @@ pub(crate) enum LogTopic {
     ProxyHeader(ListenerId),
     /// TLS handshakes that fail, and the kind of failure.
     Handshake(ListenerId, &'static str),
+    /// HTTP/2 connections that are ended because of a fault of the client, and the fault.
+    Http2(ListenerId, &'static str),
     /// TLS that arrives where HTTP in clear is expected.
     TlsUnexpected(ListenerId),
     /// Skills of a pool that cannot be saved.

@@ -23,6 +23,7 @@ use sandarac_net::{
     Service, SessionLimits, wall,
 };
 use sandarac_policy::PoolId;
+use sandarac_wire::h2;
 use std::io;
 use std::sync::atomic::AtomicBool;
 
@@ -150,6 +151,31 @@ impl Service for Core {
         self.site().listener(listener)?.tls.as_ref().map(|tls| tls.accept(self.shared.max_handshakes()))
     }
 
+    fn takes_http2(&self, listener: ListenerId) -> bool {
+        self.site().listener(listener).is_some_and(|listener| listener.http2)
+    }
+
+    fn http2_fault(&self, peer: &Peer, fault: h2::Fault, ends: bool) {
+        self.counters.http2_faults.one(&fault);
+        if !ends {
+            return;
+        }
+        let site = self.site();
+        let Some(listener) = site.listener(peer.listener) else { return };
+        self.shared.log_throttled(LogTopic::Http2(peer.listener, fault.name()), || {
+            format!(
+                "HTTP/2 with {} on {} ended: {} ({fault})",
+                client_text(peer),
+                listener.address,
+                fault.name()
+            )
+        });
+    }
+
+    fn ignored(&self, refused: &Refused) {
+        self.counters.refused.one(refused);
+    }
+
     fn handshake_ended(&self, peer: &Peer) {
         let Some(tls) = &peer.tls else { return };
         self.counters.handshakes.one(match tls.version {
@@ -274,6 +300,7 @@ impl Service for Core {
         let site = self.site();
         let answer = match refused {
             Refused::Message(refusal) => Synthetic::refusal(*refusal, site.name()),
+            Refused::Http2(refusal) => Synthetic::turned_away(refusal.status(), refusal.text(), site.name()),
             Refused::Late => {
                 Synthetic::turned_away(408, "the request head did not arrive in time", site.name())
             }
@@ -307,7 +334,7 @@ impl Service for Core {
                 method: Method::Other,
                 method_text,
                 target,
-                version: Version::Http11,
+                version: if matches!(refused, Refused::Http2(_)) { Version::Http2 } else { Version::Http11 },
                 fields: Fields::default(),
             };
             self.record(

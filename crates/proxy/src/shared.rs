@@ -185,6 +185,7 @@ impl Shared {
         let responses = Tally::sum(cores().map(|counters| &counters.responses));
         let handshakes = Tally::sum(cores().map(|counters| &counters.handshakes));
         let handshakes_failed = Tally::sum(cores().map(|counters| &counters.handshakes_failed));
+        let http2_faults = Tally::sum(cores().map(|counters| &counters.http2_faults));
         let of_requests = responses.chain(refused).chain(failed).chain(passes).chain(misses);
         of_requests
             .chain(unstored)
@@ -192,6 +193,7 @@ impl Shared {
             .chain(unbelieved)
             .chain(handshakes)
             .chain(handshakes_failed)
+            .chain(http2_faults)
             .collect()
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct SiteListener {
     scheme: Scheme,
     /// Whether every connection begins with a PROXY protocol header.
     pub(crate) proxy_protocol: bool,
+    /// Whether clients may speak HTTP/2.
+    pub(crate) http2: bool,
     /// TLS; `None` if connections are not encrypted.
     pub(crate) tls: Option<Arc<ListenerTls>>,
     /// Whether requests that came by http are redirected to https.
@@ -126,6 +128,7 @@ impl Site {
                 trusted: listener.trusted_proxies.clone(),
                 scheme: listener.scheme,
                 proxy_protocol: listener.proxy_protocol,
+                http2: listener.http2,
                 tls,
                 redirects_to_https: listener.redirect_to_https,
                 certificate_forward: listener

@@ -9,6 +9,7 @@ use sandarac_net::Refused;
 use sandarac_net::tls::HandshakeFault;
 use sandarac_wire::h1::Refusal;
 use sandarac_wire::h1::repair::Repair;
+use sandarac_wire::h2;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -84,6 +85,7 @@ impl<R: Reason> Tally<R> {
 pub(crate) fn refused_text(refused: &Refused) -> &'static str {
     match refused {
         Refused::Message(refusal) => refusal.name(),
+        Refused::Http2(refusal) => refusal.name(),
         Refused::NotTls => "not-tls",
         Refused::Late => "head-late",
         Refused::Crowded => "connection-limit",
@@ -97,16 +99,43 @@ impl Reason for Refused {
     fn texts() -> Vec<&'static str> {
         let others = [Refused::Late, Refused::Crowded, Refused::NotTls];
         let refusals = Refusal::ALL.iter().map(|refusal| refusal.name());
-        refusals.chain(others.iter().map(refused_text)).collect()
+        refusals.chain(others.iter().map(refused_text)).chain(of_http2_only()).collect()
     }
 
     fn index(&self) -> usize {
+        const OTHERS: usize = Refusal::ALL.len();
         match self {
             Refused::Message(refusal) => *refusal as usize,
-            Refused::Late => Refusal::ALL.len(),
-            Refused::Crowded => Refusal::ALL.len() + 1,
-            Refused::NotTls => Refusal::ALL.len() + 2,
+            Refused::Late => OTHERS,
+            Refused::Crowded => OTHERS + 1,
+            Refused::NotTls => OTHERS + 2,
+            Refused::Http2(refusal) => {
+                let name = refusal.name();
+                match Refusal::ALL.iter().position(|other| other.name() == name) {
+                    Some(same) => same,
+                    None => OTHERS + 3 + of_http2_only().take_while(|other| *other != name).count(),
+                }
+            }
         }
+    }
+}
+
+/// The names of refusals that HTTP/1 does not have.
+fn of_http2_only() -> impl Iterator<Item = &'static str> {
+    let names = h2::Refusal::ALL.iter().map(|refusal| refusal.name());
+    names.filter(|name| Refusal::ALL.iter().all(|other| other.name() != *name))
+}
+
+impl Reason for h2::Fault {
+    const NAME: &'static str = "http2_faults";
+    const TEXT: &'static str = "Faults of clients in HTTP/2, which end a stream or a connection.";
+
+    fn texts() -> Vec<&'static str> {
+        h2::Fault::ALL.iter().map(|fault| fault.name()).collect()
+    }
+
+    fn index(&self) -> usize {
+        *self as usize
     }
 }
 

@@ -106,7 +106,8 @@ pub(crate) fn load(config: &Config, loading: &Loading) -> Result<LoadedTls, TlsF
     let mut loaded = LoadedTls::default();
     let mut faults: Vec<(String, Fault)> = Vec::new();
     for listener in &config.listeners {
-        let tls = listener.tls.as_ref().map(|tls| ListenerTls::load(tls, loading)).transpose();
+        let tls =
+            listener.tls.as_ref().map(|tls| ListenerTls::load(tls, listener.http2, loading)).transpose();
         match tls {
             Ok(tls) => {
                 let warnings = tls.iter().flat_map(|tls| tls.current().warnings.clone());

@@ -47,6 +47,8 @@ pub struct ServerSettings {
     pub ticket_lifetime: Duration,
     /// Which certificates of clients are accepted; clients are asked for none if `None`.
     pub client_certificates: Option<ClientCertificates>,
+    /// Whether clients may negotiate HTTP/2.
+    pub http2: bool,
     /// Whether certificates arrive at run time.
     pub has_runtime_certificates: bool,
     /// Whether session keys are written to the file that `SSLKEYLOGFILE` names.
@@ -92,6 +94,7 @@ impl ServerSettings {
             ticket_secret_file: None,
             ticket_lifetime: Duration::from_secs(12 * 3600),
             client_certificates: None,
+            http2: false,
             has_runtime_certificates: false,
             dangerous_key_log: false,
         }
@@ -165,7 +168,10 @@ impl ServerSettings {
         config.send_tls13_tickets = TICKETS_PER_HANDSHAKE;
         // Early data can be replayed (RFC 8446 §8).
         config.max_early_data_size = 0;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if self.http2 {
+            config.alpn_protocols.push(b"h2".to_vec());
+        }
+        config.alpn_protocols.push(b"http/1.1".to_vec());
         if self.has_runtime_certificates {
             config.alpn_protocols.push(ACME_TLS_ALPN.to_vec());
         }

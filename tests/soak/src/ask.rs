@@ -119,6 +119,19 @@ impl Ask {
         asked.to_bytes()
     }
 
+    /// The fields of the request in HTTP/2.
+    pub(crate) fn to_fields(&self) -> Vec<(String, String)> {
+        let pseudo = [
+            (":method", self.method),
+            (":scheme", "http"),
+            (":authority", self.pool.host()),
+            (":path", &self.target),
+        ];
+        let pseudo = pseudo.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let own = self.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        pseudo.chain(own).collect()
+    }
+
     pub(crate) fn nonce(&self) -> Option<u64> {
         match &self.wants {
             Wants::Echo(echo) => Some(echo.nonce),

@@ -14,6 +14,8 @@ pub(crate) struct Certificate {
     /// Its files, as the setting names them.
     pub(crate) files: String,
     pub(crate) client: Arc<ClientConfig>,
+    /// A client that speaks HTTP/2.
+    pub(crate) http2_client: Arc<ClientConfig>,
 }
 
 /// The name that clients ask for.
@@ -39,6 +41,8 @@ impl Certificate {
             chain.display().to_string(),
             key.display().to_string()
         );
-        Certificate { files, client: Arc::new(client) }
+        let mut http2_client = client.clone();
+        http2_client.alpn_protocols = vec![b"h2".to_vec()];
+        Certificate { files, client: Arc::new(client), http2_client: Arc::new(http2_client) }
     }
 }

@@ -87,8 +87,10 @@ impl Proxy {
 
     pub(crate) fn entrances(&self) -> Entrances {
         let [plain, proxied, tls] = self.ports.each_ref().map(|port| Address::Tcp(port.address()));
-        let (unix, tls_client) = (Address::Unix(self.dir.join("front")), self.certificate.client.clone());
-        Entrances { plain, proxied, tls, tls_client, unix }
+        let unix = Address::Unix(self.dir.join("front"));
+        let (tls_client, http2_client) =
+            (self.certificate.client.clone(), self.certificate.http2_client.clone());
+        Entrances { plain, proxied, tls, tls_client, http2_client, unix }
     }
 
     /// A directory for the sockets of backends.
@@ -117,7 +119,7 @@ impl Proxy {
         let profile = self.profile.name();
         let tier = &self.tier_setting;
         format!(
-            "threads = 2\n\n[[listen]]\naddress = \"{plain}\"\n\n[[listen]]\naddress = \"{proxied}\"\n\
+            "threads = 2\n\n[[listen]]\naddress = \"{plain}\"\nhttp2 = true\n\n[[listen]]\naddress = \"{proxied}\"\n\
              proxy_protocol = true\n\n[[listen]]\naddress = \"{unix}\"\n\n[[listen]]\naddress = \"{tls}\"\n\
              tls = {{ certificates = {certificate} }}\n\n{}\
              [cache]\nmemory = \"{limit_mib}MiB\"\nprofile = \"{profile}\"\n{tier}{extra}\n\n\

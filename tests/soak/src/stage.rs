@@ -39,6 +39,7 @@ pub(crate) struct Entrances {
     pub(crate) tls: Address,
     /// TLS with it.
     pub(crate) tls_client: Arc<ClientConfig>,
+    pub(crate) http2_client: Arc<ClientConfig>,
     pub(crate) unix: Address,
 }
 

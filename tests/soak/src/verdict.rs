@@ -38,7 +38,7 @@ table! {
         Age "no version is served for longer than its lifetime",
         Validator "304 and 206 name a version that was asked for",
         Hidden "fields for the cache alone do not reach clients",
-        Framing "what comes is HTTP/1.1",
+        Framing "what comes is HTTP/1.1, or HTTP/2",
         Unasked "nothing comes that was not asked for",
         Status "each status is one that a chore or the origin explains",
         Silence "each request is answered",

@@ -8,6 +8,8 @@ mod address;
 mod conn;
 mod date;
 mod dns;
+mod hpack;
+pub mod http2;
 mod hung;
 mod memcached;
 mod message;

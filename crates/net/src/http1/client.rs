@@ -6,7 +6,7 @@ use super::encoder::{self, Coding, Encoded};
 use crate::response::Response;
 use crate::service::{Client, Peer, Service, SessionLimits};
 use crate::sessions::Sessions;
-use crate::{BodyError, BodyStep, COPIED, Conn, Framer, Output, RateGauge, Timer, Unread};
+use crate::{BodyError, BodyStep, COPIED, Duplex, Framer, Output, RateGauge, Timer, Unread};
 use sandarac_message::{Fields, Piece, Version};
 use sandarac_wire::h1::Refusal;
 use std::future::poll_fn;
@@ -66,8 +66,10 @@ pub(super) struct Http1Client<'c> {
     /// When the next piece of the body must have arrived.
     body_deadline: Timer,
     body_received: u64,
-    rate_in: RateGauge<'c>,
-    rate_out: RateGauge<'c>,
+    rate_in: RateGauge,
+    rate_out: RateGauge,
+    /// See [`Service::memory_pressure`].
+    pressure: &'c AtomicBool,
     /// Whether the client took nothing in time, or too little.
     is_cut_off: bool,
     /// A head that is begun and not written yet.
@@ -82,7 +84,6 @@ impl<'c> Http1Client<'c> {
         sessions: &'c Sessions,
         exchange: &Handover<D>,
     ) -> Http1Client<'c> {
-        let pressure: &AtomicBool = service.memory_pressure();
         let Handover { incoming, framing, keep_alive } = exchange;
         let limits = service.limits(connection.peer.listener);
         Http1Client {
@@ -97,8 +98,9 @@ impl<'c> Http1Client<'c> {
             body_given_up: false,
             body_deadline: Timer::new(),
             body_received: 0,
-            rate_in: RateGauge::new(pressure),
-            rate_out: RateGauge::new(pressure),
+            rate_in: RateGauge::new(),
+            rate_out: RateGauge::new(),
+            pressure: service.memory_pressure(),
             is_cut_off: false,
             head: Vec::new(),
             stage: Stage::Awaited,
@@ -329,7 +331,8 @@ impl Client for Http1Client<'_> {
 
     fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
         let Connection { conn, timer, .. } = &mut *self.connection;
-        let room = poll_room(cx, conn, timer, window, &self.limits, &mut self.rate_out);
+        let rate = &mut self.rate_out;
+        let room = poll_room(cx, conn, timer, window, &self.limits, self.pressure, rate);
         self.is_cut_off |= matches!(room, Poll::Ready(Err(_)));
         room
     }
@@ -347,7 +350,7 @@ impl Client for Http1Client<'_> {
         self.connection.conn.write(cx, &[IoSlice::new(&head)])
     }
 
-    fn tunnel(&mut self) -> (&mut Conn, &mut Timer) {
+    fn tunnel(&mut self) -> (&mut dyn Duplex, &mut Timer) {
         (&mut self.connection.conn, &mut self.connection.timer)
     }
 

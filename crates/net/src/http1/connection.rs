@@ -7,11 +7,12 @@ use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionL
 use crate::sessions::Sessions;
 use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport};
 use sandarac_message::{RequestHeadBuf, Span, Version};
-use sandarac_wire::h1::{BodyFraming, Parsed, may_be_complete, request};
+use sandarac_wire::h1::{BodyFraming, Parsed, Refusal, may_be_complete, request};
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, Waker, ready};
 use std::thread::LocalKey;
 use std::time::{Duration, Instant};
@@ -65,6 +66,8 @@ pub(crate) struct Handover<D> {
 /// The reason why a series of requests answered in place ends.
 pub(super) enum Turn<D> {
     Exchange(Handover<D>),
+    /// The client begins HTTP/2.
+    Http2,
     Refused(Refused),
     /// The client must take the queued output first.
     Flush,
@@ -267,6 +270,7 @@ impl Connection {
                     self.partial = true;
                     break;
                 }
+                Err(Refusal::Http2Preface) if self.may_be_http2(service) => return Some(Turn::Http2),
                 Err(refusal) => return Some(Turn::Refused(Refused::Message(refusal))),
             };
             self.peer.requests += 1;
@@ -315,16 +319,23 @@ impl Connection {
         None
     }
 
+    /// Whether an HTTP/2 connection may begin here.
+    fn may_be_http2<S: Service>(&self, service: &S) -> bool {
+        self.peer.requests == 0 && self.peer.tls.is_none() && service.takes_http2(self.peer.listener)
+    }
+
     /// Waits until no more than `window` bytes are queued for the client. Fails if it takes nothing in time,
     /// or too little on average.
     pub(super) async fn flush(
         &mut self,
         window: usize,
         limits: &SessionLimits,
-        rate: &mut RateGauge<'_>,
+        pressure: &AtomicBool,
     ) -> io::Result<()> {
         self.timer.clear();
-        std::future::poll_fn(|cx| poll_room(cx, &mut self.conn, &mut self.timer, window, limits, rate)).await
+        let rate = &mut RateGauge::new();
+        let Connection { conn, timer, .. } = self;
+        std::future::poll_fn(|cx| poll_room(cx, conn, timer, window, limits, pressure, rate)).await
     }
 }
 
@@ -336,13 +347,14 @@ pub(super) fn poll_room(
     timer: &mut Timer,
     window: usize,
     limits: &SessionLimits,
-    rate: &mut RateGauge<'_>,
+    pressure: &AtomicBool,
+    rate: &mut RateGauge,
 ) -> Poll<io::Result<()>> {
     if conn.queued() == 0 {
         return Poll::Ready(Ok(()));
     }
     // The client's deadline must not apply to the next wait, for another peer.
-    let has_room = |conn: &Conn, timer: &mut Timer, rate: &mut RateGauge<'_>| {
+    let has_room = |conn: &Conn, timer: &mut Timer, rate: &mut RateGauge| {
         if rate.goes_on(conn.sent()) {
             timer.clear();
         }
@@ -359,12 +371,7 @@ pub(super) fn poll_room(
         Poll::Pending => {
             let sent = conn.sent();
             loop {
-                let minimum = if rate.is_under_pressure() {
-                    limits.min_rate_under_pressure
-                } else {
-                    limits.min_rate_out
-                };
-                let left = rate.waits(sent, minimum);
+                let left = rate.waits(sent, limits.min_rate_out(pressure));
                 let still = limits.send_timeout.saturating_sub(rate.still(sent));
                 let Some(left) = left.filter(|_| !still.is_zero()) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

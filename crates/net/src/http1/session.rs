@@ -8,7 +8,7 @@ use super::client::{Http1Client, Next};
 use super::connection::{Connection, Handover, InPlace, LAST_REQUEST, NewConnection, Turn, canonical};
 use crate::service::{AcceptTls, Refused, Service};
 use crate::sessions::{Lingering, Membership, Sessions};
-use crate::{Output, RateGauge, Transport, boxed, tls};
+use crate::{Output, Transport, boxed, http2, tls};
 use sandarac_message::Version;
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::future::poll_fn;
@@ -66,6 +66,10 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
                 Box::pin(refuse(&mut connection, &*service, Refused::NotTls)).await;
                 return;
             }
+            BeginTls::BegunHttp2 => {
+                Box::pin(serve_http2(&mut connection, &service, &sessions)).await;
+                return;
+            }
             BeginTls::Failed => return,
         }
     }
@@ -89,6 +93,10 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
                     return;
                 }
             },
+            Turn::Http2 => {
+                Box::pin(serve_http2(&mut connection, &service, &sessions)).await;
+                return;
+            }
             Turn::Refused(refused) => {
                 Box::pin(refuse(&mut connection, &*service, refused)).await;
                 return;
@@ -104,6 +112,16 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
                 return;
             }
         }
+    }
+}
+
+/// Serves a connection that speaks HTTP/2 to its end.
+async fn serve_http2<S: Service>(connection: &mut Connection, service: &Rc<S>, sessions: &Sessions) {
+    let Connection { conn, peer, timer, .. } = connection;
+    match http2::serve(conn, peer, timer, service, sessions).await {
+        http2::End::Close => {}
+        http2::End::Reset => connection.conn.reset(),
+        http2::End::Linger => linger(connection, time_to_linger(&**service)).await,
     }
 }
 
@@ -129,7 +147,7 @@ fn exchange<'a, S: Service>(
 /// Waits for the client to take the queued output; false if it does not.
 async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
     let limits = service.limits(connection.peer.listener);
-    let flushed = connection.flush(0, &limits, &mut RateGauge::new(service.memory_pressure())).await;
+    let flushed = connection.flush(0, &limits, service.memory_pressure()).await;
     connection.timer.set(limits.idle_timeout);
     if flushed.is_err() {
         service.cut_off();
@@ -158,8 +176,7 @@ async fn refuse<S: Service>(connection: &mut Connection, service: &S, refused: R
     service.refuse(&connection.peer, &refused, connection.conn.data(), &mut answer);
     if poll_fn(|cx| Poll::Ready(connection.conn.write_output(cx, &mut output))).await.is_ok() {
         let limits = service.limits(connection.peer.listener);
-        let mut rate = RateGauge::new(service.memory_pressure());
-        if connection.flush(0, &limits, &mut rate).await.is_ok() {
+        if connection.flush(0, &limits, service.memory_pressure()).await.is_ok() {
             linger(connection, LINGER).await;
         }
     }
@@ -195,6 +212,8 @@ async fn linger(connection: &mut Connection, time: Duration) {
 /// The beginning of a connection that should speak TLS.
 enum BeginTls {
     Begun,
+    /// It goes on with HTTP/2.
+    BegunHttp2,
     /// Its first byte is not that of a handshake.
     NotTls,
     Failed,
@@ -202,6 +221,9 @@ enum BeginTls {
 
 /// The protocol by which a CA verifies who holds a name.
 const ACME_TLS: &[u8] = b"acme-tls/1";
+
+/// HTTP/2 (RFC 9113 §3.2).
+const HTTP_2: &[u8] = b"h2";
 
 /// The type of a record with a part of a handshake (RFC 8446 §5.1). No HTTP method begins with this byte.
 const HANDSHAKE_RECORD: u8 = 22;
@@ -241,11 +263,12 @@ async fn begin_tls<S: Service>(
         // The certificate in the handshake was the answer; HTTP is not spoken (RFC 8737 §3).
         Ok((stream, _)) if stream.state().alpn_protocol() == Some(ACME_TLS) => BeginTls::Failed,
         Ok((stream, peer)) => {
+            let is_http2 = stream.state().alpn_protocol() == Some(HTTP_2);
             connection.conn.set_transport(Transport::TlsClient(Box::new(stream)));
             connection.peer.tls = Some(Rc::new(peer));
             service.handshake_ended(&connection.peer);
             connection.timer.set(service.limits(connection.peer.listener).head_timeout);
-            BeginTls::Begun
+            if is_http2 { BeginTls::BegunHttp2 } else { BeginTls::Begun }
         }
         Err(fault) => {
             service.handshake_failed(&connection.peer, &fault);

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
 use sandarac_message::{Fields, FieldsBuf, FileRange, Piece};
 use sandarac_wire::h1::Limits;
+use sandarac_wire::h2;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Read, Write};
@@ -67,9 +68,9 @@ fn with_a_client_that_is_waited_for(test: impl AsyncFnOnce(Conn, Timer, UnixStre
 fn the_time_to_take_something_ends_when_there_is_room_again() {
     with_a_client_that_is_waited_for(async |mut conn, mut timer, mut theirs| {
         let calm = AtomicBool::new(false);
-        let (limits, mut rate) = (limits(), RateGauge::new(&calm));
+        let (limits, mut rate) = (limits(), RateGauge::new());
         let mut room = |conn: &mut Conn, timer: &mut Timer, cx: &mut Context<'_>| {
-            poll_room(cx, conn, timer, BODY / 2, &limits, &mut rate)
+            poll_room(cx, conn, timer, BODY / 2, &limits, &calm, &mut rate)
         };
         let waits = poll_fn(|cx| Poll::Ready(room(&mut conn, &mut timer, cx).is_pending())).await;
         assert!(waits && timer.is_set());
@@ -91,9 +92,9 @@ fn the_time_to_take_something_ends_when_there_is_room_again() {
 fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
     with_a_client_that_is_waited_for(async |mut conn, mut timer, _theirs| {
         static PRESSURE: AtomicBool = AtomicBool::new(false);
-        let (limits, mut rate) = (limits(), RateGauge::new(&PRESSURE));
+        let (limits, mut rate) = (limits(), RateGauge::new());
         let room = poll_fn(|cx| {
-            let room = poll_room(cx, &mut conn, &mut timer, 0, &limits, &mut rate);
+            let room = poll_room(cx, &mut conn, &mut timer, 0, &limits, &PRESSURE, &mut rate);
             PRESSURE.store(true, Ordering::Relaxed);
             room
         });
@@ -179,6 +180,14 @@ impl Service for Echo {
     fn tls(&self, _: ListenerId) -> Option<AcceptTls> {
         self.tls.clone()
     }
+
+    fn takes_http2(&self, _: ListenerId) -> bool {
+        false
+    }
+
+    fn http2_fault(&self, _: &Peer, _: h2::Fault, _: bool) {}
+
+    fn ignored(&self, _: &Refused) {}
 
     fn handshake_ended(&self, _: &Peer) {}
 

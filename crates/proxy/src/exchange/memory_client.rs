@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use sandarac_message::{Fields, FieldsBuf, Piece};
-use sandarac_net::{Body, BodyError, BodyStep, Client, Conn, ListenerId, Peer, Responder, Response, Timer};
+use sandarac_net::{Body, BodyError, BodyStep, Client, Duplex, ListenerId, Peer, Responder, Response, Timer};
 use sandarac_wire::h1::Refusal;
 use std::io;
 use std::ops::Range;
@@ -48,7 +48,7 @@ impl MemoryClient {
     fn put_head(&mut self, response: &Response<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         self.received.status = response.status;
-        response.for_each_field(|name, value| self.received.fields.push((text(name), text(value))));
+        response.for_each_field(|_, name, value| self.received.fields.push((text(name), text(value))));
     }
 
     fn put(&mut self, piece: &Piece) {
@@ -154,7 +154,7 @@ impl Client for MemoryClient {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    fn tunnel(&mut self) -> (&mut Conn, &mut Timer) {
+    fn tunnel(&mut self) -> (&mut dyn Duplex, &mut Timer) {
         unreachable!("it switches to no other protocol")
     }
 

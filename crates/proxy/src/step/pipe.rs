@@ -7,10 +7,10 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
 use sandarac_message::{Fields, Method, hop, members};
-use sandarac_net::{Conn, Timer};
+use sandarac_net::{Duplex, Timer};
 use sandarac_policy::PoolId;
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -78,8 +78,13 @@ fn agrees(asked: Option<&[u8]>, response: Fields<'_>) -> bool {
 /// the bytes sent to the client, and whether both sides ended in order. If not, both connections are reset
 /// when they are dropped: the protocol in the tunnel may mark the end of its data only by the end of the
 /// connection.
-async fn tunnel(client: &mut Conn, timer: &mut Timer, origin: &mut Conn, idle: Duration) -> (u64, bool) {
-    let reset_when_dropped = |client: &Conn, origin: &Conn, reset| {
+async fn tunnel(
+    client: &mut dyn Duplex,
+    timer: &mut Timer,
+    origin: &mut dyn Duplex,
+    idle: Duration,
+) -> (u64, bool) {
+    let reset_when_dropped = |client: &mut dyn Duplex, origin: &mut dyn Duplex, reset| {
         client.reset_when_dropped(reset);
         origin.reset_when_dropped(reset);
     };
@@ -135,7 +140,13 @@ impl Direction {
     }
 
     /// Moves as many bytes as possible now. Returns whether any were moved. `back` is the other direction.
-    fn poll(&mut self, back: Direction, cx: &mut Context<'_>, from: &mut Conn, to: &mut Conn) -> bool {
+    fn poll(
+        &mut self,
+        back: Direction,
+        cx: &mut Context<'_>,
+        from: &mut dyn Duplex,
+        to: &mut dyn Duplex,
+    ) -> bool {
         if self.is_over() {
             return false;
         }
@@ -150,8 +161,8 @@ impl Direction {
         &mut self,
         back: Direction,
         cx: &mut Context<'_>,
-        from: &mut Conn,
-        to: &mut Conn,
+        from: &mut dyn Duplex,
+        to: &mut dyn Duplex,
     ) -> io::Result<bool> {
         let mut moved = false;
         if to.queued() > 0 {
@@ -180,7 +191,7 @@ impl Direction {
         let data = from.data();
         if !data.is_empty() {
             let n = data.len();
-            to.write(cx, &[IoSlice::new(data)])?;
+            to.write(cx, data)?;
             from.consume(n);
             return Ok(true);
         }

@@ -194,6 +194,7 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
         // Applications respond differently to another scheme.
         scheme: config.listeners.first().map_or(Scheme::Http, |listener| listener.scheme),
         trusted_proxies: Vec::new(),
+        http2: false,
         tls: None,
         redirect_to_https: false,
         is_optional: false,

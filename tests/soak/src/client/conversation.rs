@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandarac_test_support::Trouble;
 
-use super::{Line, Visitor};
+use super::{About, Line, Visitor};
 use crate::ask::Ask;
 use crate::oracle::Sent;
 use crate::verdict::{Complaint, Count, Rule};
@@ -93,7 +93,7 @@ impl Visitor {
         line.conn.shrink_receive_buffer();
         let (bytes, pause) = (self.random.within(2 << 10, 32 << 10), self.random.within(1, 10));
         let conn = line.conn.paced(bytes as usize, Duration::from_millis(pause));
-        Line { conn, slow: true, ..line }
+        Line { conn, about: About { slow: true, ..line.about } }
     }
 
     /// Sends a batch of requests, or the beginning of it, at once or in two writes. A connection that takes no more has ended, and

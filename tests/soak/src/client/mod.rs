@@ -4,9 +4,11 @@ mod aborting;
 mod conversation;
 mod plan;
 mod sticky;
+mod streams;
 mod tunnel;
 mod upload;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -46,6 +48,11 @@ pub(crate) struct Visitor {
 /// A connection of a visitor.
 struct Line {
     conn: Conn,
+    about: About,
+}
+
+/// What there is to know of a connection.
+struct About {
     /// Where it goes, for reports.
     entrance: &'static str,
     /// The address that the origin is told of.
@@ -59,6 +66,20 @@ struct Line {
     slow: bool,
     /// Whether its sending side is closed.
     ended: bool,
+}
+
+impl Deref for Line {
+    type Target = About;
+
+    fn deref(&self) -> &About {
+        &self.about
+    }
+}
+
+impl DerefMut for Line {
+    fn deref_mut(&mut self) -> &mut About {
+        &mut self.about
+    }
 }
 
 impl Visitor {
@@ -83,7 +104,8 @@ impl Visitor {
     fn visit(&mut self) {
         let origin = self.only != Some(Only::Cache);
         match self.random.below(if origin { 98 } else { 80 }) {
-            0..80 => self.converse(),
+            0..60 => self.converse(),
+            60..80 => self.converse_by_streams(),
             80..88 => self.upload(),
             88..94 => self.tunnel(),
             _ => self.stick(),
@@ -109,6 +131,7 @@ impl Visitor {
     fn connect_to(&mut self, entrance: &'static str, address: &Address) -> Option<Line> {
         let began = Instant::now();
         let connected = match entrance {
+            "streams" => Conn::try_tls(address, &self.stage.entrances.http2_client, certificate::name()),
             "tls" => Conn::try_tls(address, &self.stage.entrances.tls_client, certificate::name()),
             _ => Conn::try_to(address),
         };
@@ -133,13 +156,12 @@ impl Visitor {
             return None;
         }
         let address = match entrance {
-            "plain" | "tls" => "127.0.0.1".to_owned(),
+            "plain" | "tls" | "streams" => "127.0.0.1".to_owned(),
             "proxied" => claimed,
             _ => "unknown".to_owned(),
         };
         let user = format!("user-{}-{}", self.number, self.connections);
-        Some(Line {
-            conn,
+        let about = About {
             entrance,
             address,
             user,
@@ -148,7 +170,8 @@ impl Visitor {
             opened: began,
             slow: false,
             ended: false,
-        })
+        };
+        Some(Line { conn, about })
     }
 
     /// Reads the response to a request and judges it. `false` ends the connection.
@@ -189,7 +212,7 @@ impl Visitor {
     }
 
     /// Judges a response and counts it, or reports what is wrong with it.
-    fn consider(&self, line: &Line, sent: &Sent, received: &Received) {
+    fn consider(&self, line: &About, sent: &Sent, received: &Received) {
         use crate::oracle::Outcome;
         let verdict = &self.stage.verdict;
         verdict.add(Count::Bytes, received.response.body.len() as u64);
@@ -221,7 +244,7 @@ impl Visitor {
 
     /// A request without an answer is a fault, and a connection that hangs always. A connection may end while the process is disturbed,
     /// and with a reset where an origin broke off and the beginning of the response was still on its way, or the client is slow.
-    fn unanswered(&self, line: &Line, sent: &Sent, trouble: &Trouble) {
+    fn unanswered(&self, line: &About, sent: &Sent, trouble: &Trouble) {
         self.stage.verdict.count(Count::Unanswered);
         let rule = match trouble {
             Trouble::Malformed(_) => Rule::Framing,
@@ -237,7 +260,7 @@ impl Visitor {
         self.report(line, sent, Complaint::new(rule, "a response"), format!("{trouble:?}"));
     }
 
-    fn report(&self, line: &Line, sent: &Sent, complaint: Complaint, came: String) {
+    fn report(&self, line: &About, sent: &Sent, complaint: Complaint, came: String) {
         let lines = [
             ("asked", self.describe(line, &sent.ask)),
             ("came", came),
@@ -254,7 +277,7 @@ impl Visitor {
     }
 
     /// A request in one line, for reports.
-    fn describe(&self, line: &Line, ask: &Ask) -> String {
+    fn describe(&self, line: &About, ask: &Ask) -> String {
         let fields: Vec<String> =
             ask.fields.iter().map(|(name, value)| format!("{name}: {value:.100}")).collect();
         format!(

@@ -1,6 +1,6 @@
 //! What a visitor asks for next.
 
-use super::{Line, Visitor};
+use super::{About, Visitor};
 use crate::ask::{Ask, Cached, Echo, Range, Wants};
 use crate::behaviour::{self, Behaviour};
 use crate::page::Page;
@@ -22,7 +22,7 @@ const ECHOING: [(u64, Pool); 8] = [
 
 impl Visitor {
     /// A request for a conversation.
-    pub(super) fn plan(&mut self, line: &Line) -> Ask {
+    pub(super) fn plan(&mut self, line: &About) -> Ask {
         let cache = self.only != Some(Only::Origin);
         let origin = self.only != Some(Only::Cache);
         match self.random.weighted(&[
@@ -117,7 +117,7 @@ impl Visitor {
         ask
     }
 
-    fn private(&mut self, line: &Line) -> Ask {
+    fn private(&mut self, line: &About) -> Ask {
         let kind = self.random.pick(&["private", "no-store", "bearer", "vary"]);
         let target = format!("/private/{kind}/{}", self.random.below(5));
         let nobody = kind == "vary" && self.random.percent(30);
@@ -140,7 +140,7 @@ impl Visitor {
     }
 
     /// A question with a nonce.
-    pub(super) fn echo(&mut self, pool: Pool, line: &Line) -> Ask {
+    pub(super) fn echo(&mut self, pool: Pool, line: &About) -> Ask {
         let nonce = self.stage.nonce();
         let length = match self.random.below(10) {
             0..6 => self.random.within(200, 4000),

@@ -185,7 +185,8 @@ fn body(sent: &Sent, page: &Page, received: &Received) -> Result<Outcome, Compla
     if chunked && sent.ask.old {
         return Err(Complaint::new(Rule::Framing, "no chunks in a response to HTTP/1.0"));
     }
-    if announced.is_none() && !chunked && !sent.ask.old {
+    let is_framed = chunked || response.version == "HTTP/2";
+    if announced.is_none() && !is_framed && !sent.ask.old {
         return Err(Complaint::new(
             Rule::Framing,
             "a length or chunks, so that a body that breaks off is known for it",

@@ -105,6 +105,13 @@ impl Connection {
         stream.send_window.room().min(self.send_window.room()).min(self.theirs.max_frame_size)
     }
 
+    /// Whether it is the window of this stream that keeps it from sending data, whatever that of the connection is.
+    pub fn awaits_stream_window(&self, id: u32) -> bool {
+        self.streams
+            .get(id)
+            .is_some_and(|stream| stream.sending == Half::Body && stream.send_window.room() == 0)
+    }
+
     /// Writes the header of a DATA frame; the caller MUST send exactly `len` bytes after it, at most
     /// [`Connection::room`]. An empty frame that ends the stream needs no room.
     pub fn send_data(

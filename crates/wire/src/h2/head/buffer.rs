@@ -11,6 +11,17 @@ pub struct HeadBuf {
 }
 
 impl HeadBuf {
+    /// Forgets the head and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
+    /// Whether it holds nothing.
+    pub fn is_clear(&self) -> bool {
+        self.bytes.is_empty() && self.spans.is_empty()
+    }
+
     /// The fields of the last head that was read.
     pub(super) fn fields(&self) -> Fields<'_> {
         Fields::new(&self.bytes, &self.spans)

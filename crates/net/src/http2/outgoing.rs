@@ -1,0 +1,93 @@
+//! The queue of a stream: pieces of a response body, and its end.
+
+use crate::Output;
+use sandarac_message::Piece;
+use sandarac_wire::h2::connection::Connection;
+use std::collections::VecDeque;
+
+/// Pieces of a body that are not written, and the end of the body.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    pieces: VecDeque<Piece>,
+    /// Bytes in `pieces`.
+    queued: usize,
+    /// The block of the trailers, or an empty one, if the body ends after the pieces.
+    end: Option<Vec<u8>>,
+}
+
+/// The outcome of [`Outgoing::write_frame`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrote {
+    /// A frame with so many bytes of data.
+    Data(usize),
+    /// The same, and the end of the stream.
+    End(usize),
+    /// Nothing: the queue is empty.
+    Nothing,
+    /// Nothing: a window is closed.
+    Blocked,
+}
+
+impl Outgoing {
+    /// Adds a piece of the body.
+    pub(super) fn add(&mut self, piece: Piece) {
+        if !piece.is_empty() {
+            self.queued += piece.len();
+            self.pieces.push_back(piece);
+        }
+    }
+
+    /// The body ends here, with these trailers, as a header block, or none.
+    pub(super) fn end(&mut self, trailers: Vec<u8>) {
+        self.end = Some(trailers);
+    }
+
+    /// Bytes of the body that are not written.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Whether there is something to write.
+    pub(super) fn has_more(&self) -> bool {
+        !self.pieces.is_empty() || self.end.is_some()
+    }
+
+    /// Writes the next frame.
+    pub(super) fn write_frame(&mut self, wire: &mut Connection, id: u32, output: &mut Output) -> Wrote {
+        let Some(piece) = self.pieces.front_mut() else {
+            let Some(trailers) = self.end.take() else { return Wrote::Nothing };
+            // A stream that is closed was reset, and what it had to send is dropped.
+            let _ = match trailers.is_empty() {
+                true => wire.send_data(id, 0, true, output.inline()),
+                false => wire.send_trailers(id, &trailers, output.inline()),
+            };
+            return Wrote::End(0);
+        };
+        let len = piece.len().min(wire.room(id) as usize);
+        if len == 0 {
+            return Wrote::Blocked;
+        }
+        let is_whole = len == piece.len();
+        let part = if is_whole { None } else { Some(piece.slice(0..len)) };
+        match part {
+            Some(part) => {
+                let _ = wire.send_data(id, len as u32, false, output.inline());
+                piece.advance(len);
+                output.share(part);
+                self.queued -= len;
+                Wrote::Data(len)
+            }
+            None => {
+                let is_last = self.pieces.len() == 1 && self.end.as_ref().is_some_and(Vec::is_empty);
+                let _ = wire.send_data(id, len as u32, is_last, output.inline());
+                output.share(self.pieces.pop_front().expect("its front was looked at"));
+                self.queued -= len;
+                if is_last {
+                    self.end = None;
+                    return Wrote::End(len);
+                }
+                Wrote::Data(len)
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Dispatch of a received request: an answer in place, or an exchange.
+
+use super::client::{Http2Client, RequestBody};
+use super::in_place::{InPlace, Place};
+use super::streams::Streams;
+use crate::service::{Answer, Incoming, Peer, Request, Service, SessionLimits};
+use crate::task::spawn;
+use aws_lc_rs::rand;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sandarac_message::{Method, Name, RequestHead, RequestHeadBuf};
+use sandarac_wire::h2::head::request;
+use sandarac_wire::h2::{ErrorCode, Priority};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// Exchanges of a connection, including those that have not ended although their streams were reset.
+const MAX_EXCHANGES: usize = 200;
+
+/// A request that was received.
+pub(super) struct ReceivedRequest<'a> {
+    pub(super) id: u32,
+    pub(super) request: request::Request<'a>,
+    pub(super) priority: Priority,
+    /// Whether nothing follows the head.
+    pub(super) has_ended: bool,
+    pub(super) began: Instant,
+}
+
+impl ReceivedRequest<'_> {
+    /// Answers the request in place, or starts an exchange.
+    pub(super) fn serve<S: Service>(
+        self,
+        service: &Rc<S>,
+        peer: &Peer,
+        streams: &Rc<RefCell<Streams>>,
+        limits: &SessionLimits,
+        place: &mut Place<'_>,
+    ) {
+        let ReceivedRequest { id, request, priority, has_ended, began } = self;
+        let of_tunnel = request.protocol.map(|protocol| upgrading(&request.head, protocol));
+        let head = of_tunnel.as_ref().map_or(request.head, RequestHeadBuf::view);
+        let is_tunnel = request.head.method == Method::Connect;
+        let asked = Request { head, has_body: !has_ended && !is_tunnel, began };
+        let mut client = InPlace::new(place, id, priority);
+        let deferred = match service.answer(peer, &asked, &mut client) {
+            Answer::Answered => return client.finish(),
+            Answer::Deferred(deferred) => deferred,
+        };
+        if place.streams.exchanges() >= MAX_EXCHANGES {
+            return place.streams.wire.reset(id, ErrorCode::REFUSED_STREAM, place.output.inline());
+        }
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let body = RequestBody {
+            length: if has_ended { Some(0) } else { request.content_length },
+            expect_continue: request.expect_continue,
+            is_tunnel,
+            is_stream: content_type.starts_with(b"application/grpc"),
+        };
+        place.streams.open(id, priority, has_ended);
+        let mut client = Http2Client::new(streams.clone(), id, peer.clone(), *limits, body);
+        let expect_continue = request.expect_continue;
+        let incoming =
+            Box::new(Incoming { head: RequestHeadBuf::copy_of(&head), expect_continue, began, deferred });
+        let service = service.clone();
+        spawn(async move {
+            let _counter = PanicCounter(&*service);
+            client.gather().await;
+            service.exchange(&mut client, incoming).await;
+        });
+    }
+}
+
+/// Counts a panic of an exchange.
+struct PanicCounter<'s, S: Service>(&'s S);
+
+impl<S: Service> Drop for PanicCounter<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.panicked();
+        }
+    }
+}
+
+/// The HTTP/1.1 request with Upgrade that corresponds to an extended CONNECT (RFC 8441 §5).
+fn upgrading(head: &RequestHead<'_>, protocol: &[u8]) -> RequestHeadBuf {
+    let mut upgrading =
+        RequestHeadBuf::copy_of(&RequestHead { method: Method::Get, method_text: b"GET", ..*head });
+    let fields = &mut upgrading.fields;
+    let mut add = |name, value: &[u8]| {
+        // If the head becomes too large by this, the origin declines the upgrade.
+        let _ = fields.push(name, value);
+    };
+    add(b"Connection", b"Upgrade");
+    add(b"Upgrade", protocol);
+    if protocol.eq_ignore_ascii_case(b"websocket") {
+        // HTTP/1.1 demands it (RFC 6455 §4.1), and HTTP/2 leaves it out.
+        let mut nonce = [0; 16];
+        rand::fill(&mut nonce).expect("the system has random numbers");
+        add(b"Sec-WebSocket-Key", STANDARD.encode(nonce).as_bytes());
+    }
+    upgrading
+}

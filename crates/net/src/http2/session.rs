@@ -1,0 +1,457 @@
+//! The session of one HTTP/2 connection.
+//!
+//! It alone reads and writes the socket. Requests that the service answers from memory are answered in place; any other becomes an
+//! exchange in a task of its own, which shares its [streams](super::streams).
+
+use super::in_place::{InPlace, Place};
+use super::received::ReceivedRequest;
+use super::streams::Streams;
+use crate::lent::{Lend, Lent, Spare};
+use crate::service::{Peer, Refused, Service};
+use crate::sessions::Sessions;
+use crate::{Conn, Moment, Output, RateGauge, Timer};
+use sandarac_message::FieldsBuf;
+use sandarac_wire::h2::connection::{Config, Connection, Event};
+use sandarac_wire::h2::settings::Settings;
+use sandarac_wire::h2::{Fault, HeadBuf, Priority};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::ErrorKind;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::thread::LocalKey;
+use std::time::{Duration, Instant};
+
+/// Concurrent requests of a connection (RFC 9113 §6.5.2 recommends no fewer).
+const MAX_STREAMS: u32 = 100;
+
+/// Windows for request bodies: bytes that may wait for their exchanges, of one stream and of a connection.
+const STREAM_WINDOW: u32 = 128 * 1024;
+const CONNECTION_WINDOW: u32 = 512 * 1024;
+
+/// Bytes of output that may wait for the socket. Above this, nothing is read: a client that takes no responses makes no requests.
+const UNWRITTEN: usize = 64 * 1024;
+
+/// How often a client is judged while it is waited for.
+const JUDGE_EVERY: Duration = Duration::from_secs(1);
+
+/// How long after GOAWAY requests are still accepted from a client that does not reply to a PING.
+const ROUND_TRIP: Duration = Duration::from_secs(1);
+
+/// The shortest deadline to set: a shorter one has already passed on the coarse clock.
+const TICK: Duration = Duration::from_millis(1);
+
+/// The data of that PING.
+const LAST_PING: [u8; 8] = *b"sandarac";
+
+/// What happens to the connection after the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is closed.
+    Close,
+    /// It is closed although the client may still be sending.
+    Linger,
+    /// It is reset.
+    Reset,
+}
+
+/// Memory for decoding and encoding.
+#[derive(Default)]
+struct Scratch {
+    head: HeadBuf,
+    output: Output,
+    block: Vec<u8>,
+}
+
+thread_local! {
+    static SCRATCH: Spare<Scratch> = const { RefCell::new(Vec::new()) };
+}
+
+impl Lend for Scratch {
+    /// A core works for one connection at a time.
+    const KEPT: usize = 1;
+
+    fn make() -> Scratch {
+        Scratch::default()
+    }
+
+    fn spare() -> &'static LocalKey<Spare<Scratch>> {
+        &SCRATCH
+    }
+
+    fn clear(&mut self) {
+        self.head.clear();
+        self.output.clear();
+        self.block.clear();
+    }
+
+    fn is_clear(&self) -> bool {
+        self.head.is_clear() && self.output.is_empty() && self.block.is_empty()
+    }
+}
+
+/// Serves a connection that speaks HTTP/2 to its end.
+pub(crate) async fn serve<S: Service>(
+    conn: &mut Conn,
+    peer: &mut Peer,
+    timer: &mut Timer,
+    service: &Rc<S>,
+    sessions: &Sessions,
+) -> End {
+    let mut session = Session::new(conn, peer, timer, service, sessions);
+    let end = poll_fn(|cx| session.poll(cx)).await;
+    session.streams.borrow_mut().lose_all(ErrorKind::ConnectionReset);
+    // Exchanges notice that, and end.
+    poll_fn(|cx| {
+        let mut streams = session.streams.borrow_mut();
+        streams.wakes(cx.waker());
+        if streams.exchanges() == 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    end
+}
+
+struct Session<'s, S: Service> {
+    conn: &'s mut Conn,
+    peer: &'s mut Peer,
+    timer: &'s mut Timer,
+    service: &'s Rc<S>,
+    sessions: &'s Sessions,
+    streams: Rc<RefCell<Streams>>,
+    /// The beginning of the codec's clock.
+    began: Moment,
+    /// Bytes received.
+    received: u64,
+    /// The incomplete frame or header block at the beginning of [`Conn::data`].
+    partial: Option<Partial>,
+    /// Whether no request is being served, and since when.
+    is_idle: bool,
+    idle_since: Moment,
+    rate_in: RateGauge,
+    rate_out: RateGauge,
+    /// When a connection that is to end accepts no more requests.
+    finishes: Option<Moment>,
+    /// What follows once everything is written.
+    end: Option<End>,
+}
+
+/// Input that is incomplete.
+#[derive(Clone, Copy, Debug)]
+struct Partial {
+    /// Since when it has been incomplete; for data, since when nothing more of it has come.
+    since: Moment,
+    is_data: bool,
+}
+
+impl<'s, S: Service> Session<'s, S> {
+    fn new(
+        conn: &'s mut Conn,
+        peer: &'s mut Peer,
+        timer: &'s mut Timer,
+        service: &'s Rc<S>,
+        sessions: &'s Sessions,
+    ) -> Session<'s, S> {
+        let limits = service.limits(peer.listener).head;
+        let config = Config {
+            settings: Settings {
+                max_concurrent_streams: MAX_STREAMS,
+                initial_window_size: STREAM_WINDOW,
+                max_header_list_size: limits.head as u32,
+                enable_connect_protocol: true,
+                ..Config::default().settings
+            },
+            window: CONNECTION_WINDOW,
+            limits,
+        };
+        let streams = Streams::new(|out| Connection::server(&config, out));
+        let began = Moment::now();
+        Session {
+            conn,
+            peer,
+            timer,
+            service,
+            sessions,
+            streams: Rc::new(RefCell::new(streams)),
+            began,
+            received: 0,
+            partial: None,
+            is_idle: true,
+            idle_since: began,
+            rate_in: RateGauge::new(),
+            rate_out: RateGauge::new(),
+            finishes: None,
+            end: None,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.streams.borrow_mut().wakes(cx.waker());
+        loop {
+            self.drain();
+            if self.write(cx).is_err() {
+                return Poll::Ready(End::Close);
+            }
+            if let Some(end) = self.end
+                && self.conn.queued() == 0
+            {
+                return Poll::Ready(end);
+            }
+            if self.end.is_none() && self.conn.queued() <= UNWRITTEN {
+                match self.read(cx) {
+                    Poll::Ready(Ok(())) => continue,
+                    Poll::Ready(Err(end)) => return Poll::Ready(end),
+                    Poll::Pending => {}
+                }
+            }
+            self.conn.park();
+            match self.judge(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(end)) => return Poll::Ready(end),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Ends the connection in order, if the process ends or the connection has served enough requests.
+    fn drain(&mut self) {
+        if self.sessions.draining() && self.finishes.is_none() {
+            self.announce_end();
+        }
+        let Some(at) = self.finishes else { return };
+        let mut streams = self.streams.borrow_mut();
+        if Moment::now() >= at {
+            streams.with_frames(Connection::finish);
+        }
+        if streams.is_idle() && streams.wire.is_drained() && self.end.is_none() {
+            self.end = Some(End::Linger);
+        }
+    }
+
+    fn announce_end(&mut self) {
+        self.finishes = Some(Moment::now().plus(ROUND_TRIP));
+        self.streams.borrow_mut().with_frames(|wire, out| {
+            wire.announce_end(out);
+            wire.ping(LAST_PING, out);
+        });
+    }
+
+    /// Writes what there is, as far as the socket takes it.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), ()> {
+        loop {
+            if self.conn.queued() > 0 {
+                match self.conn.poll_flush(cx) {
+                    Poll::Ready(flushed) => flushed.map_err(drop)?,
+                    Poll::Pending => return Ok(()),
+                }
+            }
+            let mut streams = self.streams.borrow_mut();
+            streams.wire.replies_sent();
+            if !streams.has_output() {
+                return Ok(());
+            }
+            let mut scratch = Lent::<Scratch>::take();
+            streams.take_frames(scratch.output.inline());
+            streams.write(&mut scratch.output);
+            if scratch.output.is_empty() {
+                return Ok(());
+            }
+            self.conn.write_output(cx, &mut scratch.output).map_err(drop)?;
+        }
+    }
+
+    /// Reads once, and serves the frames that are there. Pending if nothing has arrived.
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        if self.conn.data().is_empty() || self.partial.is_some() {
+            match ready!(self.conn.poll_fill(cx)) {
+                Ok(received @ 1..) => self.received += received as u64,
+                // A client that has closed its side opens no windows, so nothing more can be sent to it.
+                _ => return Poll::Ready(Err(End::Close)),
+            }
+        }
+        let mut scratch = Lent::<Scratch>::take();
+        let streams = self.streams.clone();
+        let mut streams = streams.borrow_mut();
+        streams.take_frames(scratch.output.inline());
+        if let Err(fault) = self.serve_frames(&mut streams, &mut scratch) {
+            self.service.http2_fault(self.peer, fault, true);
+            self.end = Some(End::Linger);
+        } else if self.conn.queued() == 0 {
+            streams.write(&mut scratch.output);
+        }
+        let written = self.conn.write_output(cx, &mut scratch.output);
+        Poll::Ready(written.map_err(|_| End::Close))
+    }
+
+    /// Serves the complete frames in the read buffer, as long as there is room for output.
+    fn serve_frames(&mut self, streams: &mut Streams, scratch: &mut Scratch) -> Result<(), Fault> {
+        let limits = self.service.limits(self.peer.listener);
+        let (began, now) = (Instant::now(), Moment::now());
+        let is_open = self.conn.queued() == 0;
+        let Scratch { head, output, block } = scratch;
+        while !self.conn.data().is_empty() && output.len() + self.conn.queued() <= UNWRITTEN {
+            let since_began = now.since(self.began);
+            let received = streams.wire.receive(self.conn.data(), head, output.inline(), since_began)?;
+            let consumed = received.consumed;
+            match received.event {
+                None if consumed == 0 => {
+                    self.note_partial(streams, now);
+                    return Ok(());
+                }
+                None | Some(Event::SettingsAcknowledged) => {}
+                Some(Event::Request { stream, request, priority, end_stream }) => {
+                    self.peer.requests += 1;
+                    self.idle_since = now;
+                    let received =
+                        ReceivedRequest { id: stream, request, priority, has_ended: end_stream, began };
+                    let mut place = Place { streams, output, block, is_open };
+                    received.serve(self.service, self.peer, &self.streams, &limits, &mut place);
+                    if self.peer.requests >= limits.max_requests && self.finishes.is_none() {
+                        self.finishes = Some(now.plus(ROUND_TRIP));
+                        streams.wire.announce_end(output.inline());
+                        streams.wire.ping(LAST_PING, output.inline());
+                    }
+                }
+                Some(Event::Refused { stream, refusal }) => {
+                    self.peer.requests += 1;
+                    self.idle_since = now;
+                    let mut place = Place { streams, output, block, is_open };
+                    let mut client = InPlace::new(&mut place, stream, Priority::default());
+                    self.service.refuse(self.peer, &Refused::Http2(refusal), &[], &mut client);
+                    client.finish();
+                }
+                Some(Event::Malformed { refusal, .. }) => {
+                    self.service.ignored(&Refused::Http2(refusal));
+                }
+                Some(Event::Data { stream, data, end_stream }) => {
+                    streams.receive(stream, data, end_stream, output.inline());
+                }
+                Some(Event::Trailers { stream, fields }) => {
+                    streams.receive_trailers(stream, FieldsBuf::copy_of(fields));
+                }
+                Some(Event::Reset { stream, fault, .. }) => {
+                    if let Some(fault) = fault {
+                        self.service.http2_fault(self.peer, fault, false);
+                    }
+                    streams.lose(stream, ErrorKind::ConnectionReset);
+                }
+                Some(Event::WindowOpened { stream }) => streams.window_opened(stream),
+                Some(Event::SettingsChanged) => streams.window_opened(0),
+                Some(Event::PriorityChanged { stream, priority }) => streams.set_priority(stream, priority),
+                Some(Event::Pong(data)) => {
+                    if data == LAST_PING && self.finishes.is_some() {
+                        streams.wire.finish(output.inline());
+                    }
+                }
+                // The client opens no more streams.
+                Some(Event::GoAway { .. }) => self.finishes = Some(now),
+                Some(Event::Response { .. }) => debug_assert!(false, "clients send no responses"),
+            }
+            self.conn.consume(consumed);
+        }
+        self.partial = None;
+        if self.conn.data().is_empty() {
+            self.note_partial(streams, now);
+        }
+        Ok(())
+    }
+
+    /// Notes whether the input ends within a frame or a header block.
+    fn note_partial(&mut self, streams: &mut Streams, now: Moment) {
+        let data = self.conn.data();
+        if data.is_empty() && streams.wire.is_between_messages() {
+            self.partial = None;
+            return;
+        }
+        // The type and the stream of a frame (RFC 9113 §4.1).
+        let is_data = streams.wire.is_between_messages() && data.get(3) == Some(&0);
+        if let (true, Some(id)) = (is_data, data.get(5..9)) {
+            streams.arrives(u32::from_be_bytes(id.try_into().expect("four bytes")), now);
+        }
+        let since = self.partial.filter(|_| !is_data).map_or(now, |partial| partial.since);
+        self.partial = Some(Partial { since, is_data });
+    }
+
+    /// Waits until the client has to be judged again. Fails if the connection has to end.
+    fn judge(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let next = self.next_judgement();
+        // RST_STREAM or GOAWAY may have to be written.
+        if self.conn.queued() == 0 && (self.end.is_some() || self.streams.borrow().has_frames()) {
+            return Poll::Ready(next.map(drop));
+        }
+        match next {
+            Err(end) => return Poll::Ready(Err(end)),
+            // The coarse clock has to have ticked by then.
+            Ok(Some(wait)) => self.timer.set(wait.max(TICK)),
+            Ok(None) => self.timer.clear(),
+        }
+        self.timer.poll(cx).map(Ok)
+    }
+
+    /// Judges the client by the time it takes. Returns how long to wait before the next time.
+    fn next_judgement(&mut self) -> Result<Option<Duration>, End> {
+        let now = Moment::now();
+        let limits = self.service.limits(self.peer.listener);
+        let mut streams = self.streams.borrow_mut();
+        let mut next: Option<Duration> = None;
+        let mut judge_in = |wait: Duration| next = Some(next.map_or(wait, |before| before.min(wait)));
+        // Output waits for the socket, or for the window of the connection.
+        let minimum = limits.min_rate_out(self.service.memory_pressure());
+        let sent = self.conn.sent();
+        if self.conn.queued() > 0 || streams.has_scheduled() {
+            let in_time = self.rate_out.still(sent) < limits.send_timeout;
+            if self.rate_out.waits(sent, minimum).is_none() || !in_time {
+                self.service.cut_off();
+                return Err(End::Reset);
+            }
+            judge_in(JUDGE_EVERY.min(limits.send_timeout));
+        } else {
+            self.rate_out.goes_on(sent);
+        }
+        if self.end.is_some() {
+            return Ok(next);
+        }
+        // A response waits for the window of its stream.
+        let (slow, has_others) = streams.judge_stalled(&limits, minimum);
+        (0..slow).for_each(|_| self.service.cut_off());
+        if has_others {
+            judge_in(JUDGE_EVERY.min(limits.send_timeout));
+        }
+        // An exchange waits for a request body.
+        if streams.awaits_bodies() {
+            if self.rate_in.waits(self.received, limits.min_rate_in).is_none() {
+                streams.lose_uploads();
+            }
+            judge_in(JUDGE_EVERY);
+        } else {
+            self.rate_in.goes_on(self.received);
+        }
+        let is_idle = streams.is_idle();
+        if is_idle && !std::mem::replace(&mut self.is_idle, is_idle) {
+            self.idle_since = now;
+        }
+        self.is_idle = is_idle;
+        let of_requests = if self.peer.requests == 0 { limits.head_timeout } else { limits.idle_timeout };
+        let mut deadlines = [
+            is_idle.then(|| self.idle_since.plus(of_requests)),
+            self.partial.map(|partial| {
+                let time = if partial.is_data { limits.body_timeout } else { limits.head_timeout };
+                partial.since.plus(time)
+            }),
+        ]
+        .into_iter()
+        .flatten();
+        if deadlines.clone().any(|deadline| deadline <= now) {
+            if self.partial.is_some_and(|partial| !partial.is_data) {
+                self.service.ignored(&Refused::Late);
+            }
+            streams.with_frames(Connection::finish);
+            self.end = Some(End::Linger);
+            return Ok(next);
+        }
+        deadlines.by_ref().for_each(|deadline| judge_in(deadline.since(now)));
+        if let Some(at) = self.finishes.filter(|at| *at > now) {
+            judge_in(at.since(now));
+        }
+        Ok(next)
+    }
+}

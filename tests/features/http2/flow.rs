@@ -1,0 +1,206 @@
+//! Windows, priorities, and streams that end early.
+
+use sandarac_test_support::http2::{Ended, Http2, kind};
+use sandarac_test_support::{Conn, Gate, eventually, reply, within};
+
+use super::{before, before_with, connect};
+
+/// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
+const INITIAL_WINDOW: u16 = 4;
+
+fn page(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at % 251) as u8).collect()
+}
+
+#[test]
+fn large_bodies_arrive_whole_both_ways() {
+    let (proxy, origin) = before(|request| match request.method.as_str() {
+        "POST" => reply(200).cache("no-store").body(&request.body),
+        _ => reply(200).cache("max-age=60").body(page(3_000_000)),
+    });
+    let mut client = connect(&proxy);
+    for _ in 0..2 {
+        let stream = client.get("/", &[]);
+        assert!(client.response(stream).body == page(3_000_000));
+    }
+    let stream = client.post("/up", &[("content-length", "2000000")]);
+    // As our settings say.
+    let mut room = 131_072i64;
+    client.settle();
+    for part in page(2_000_000).chunks(16_000) {
+        while room < part.len() as i64 {
+            let update = client.await_frame(kind::WINDOW_UPDATE);
+            room += if update.stream == stream { i64::from(update.number(0)) } else { 0 };
+        }
+        room -= part.len() as i64;
+        client.data(stream, part, false);
+    }
+    client.data(stream, "", true);
+    assert!(client.response(stream).body == page(2_000_000));
+    assert_eq!(origin.last().body.len(), 2_000_000);
+}
+
+#[test]
+fn no_more_is_sent_than_windows_allow() {
+    let (proxy, _origin) = before(|_| reply(200).cache("max-age=60").body(page(300_000)));
+    for _ in 0..2 {
+        let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 10_000)]);
+        client.gives_windows = false;
+        let stream = client.get("/", &[]);
+        while client.begun(stream).body.len() < 10_000 {
+            client.settle();
+        }
+        client.settle();
+        assert_eq!(client.begun(stream).body.len(), 10_000);
+        client.window(stream, 300_000);
+        within("all that the connection allows", || {
+            client.settle();
+            (client.begun(stream).body.len() == 65_535).then_some(())
+        });
+        client.window(0, 300_000);
+        assert!(client.response(stream).body == page(300_000));
+    }
+}
+
+#[test]
+fn a_setting_that_opens_windows_counts_for_open_streams() {
+    let (proxy, _origin) = before(|_| reply(200).cache("max-age=60").body(page(50_000)));
+    let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
+    client.gives_windows = false;
+    let stream = client.get("/", &[]);
+    assert_eq!(client.begun(stream).body.len(), 0);
+    client.frame(kind::SETTINGS, 0, 0, [0, 4, 0, 0, 0xff, 0xff]);
+    assert_eq!(client.response(stream).body.len(), 50_000);
+}
+
+#[test]
+fn urgent_responses_come_first_and_incremental_ones_in_turns() {
+    let (proxy, _origin) = before(|_| reply(200).cache("max-age=60").body(page(200_000)));
+    let mut warm = connect(&proxy);
+    let stream = warm.get("/", &[]);
+    warm.response(stream);
+
+    let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 1_000_000)]);
+    client.gives_windows = false;
+    let late = client.get("/", &[("priority", "u=6")]);
+    let turns = [client.get("/", &[("priority", "u=3, i")]), client.get("/", &[("priority", "u=3, i")])];
+    let early = client.get("/", &[("priority", "u=1")]);
+    // The window of the connection is used up before anything but the first response is begun.
+    client.settle();
+    client.order.clear();
+    client.window(0, 2_000_000);
+    for stream in [early, turns[0], turns[1], late] {
+        client.response(stream);
+    }
+    let order: Vec<u32> = client.order.iter().map(|(stream, _)| *stream).collect();
+    let last = |stream: u32| order.iter().rposition(|other| *other == stream).unwrap();
+    let first = |stream: u32| order.iter().position(|other| *other == stream).unwrap();
+    assert!(last(early) < first(turns[0]).min(first(turns[1])), "{order:?}");
+    assert!(last(turns[0]).max(last(turns[1])) < last(late), "{order:?}");
+    let both = &order[first(turns[0])..last(turns[0])];
+    let changes = both.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(changes > 10, "they take turns: {order:?}");
+}
+
+#[test]
+fn priority_update_and_the_origins_priority_count() {
+    let (proxy, _origin) = before(|request| {
+        let reply = reply(200).cache("max-age=60").body(page(200_000));
+        if request.path() == "/hasty" { reply.with("Priority", "u=0") } else { reply }
+    });
+    let mut warm = connect(&proxy);
+    for path in ["/", "/hasty"] {
+        let stream = warm.get(path, &[]);
+        warm.response(stream);
+    }
+    let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 1_000_000)]);
+    client.gives_windows = false;
+    let (usual, raised, hasty) =
+        (client.get("/", &[]), client.get("/", &[("priority", "u=6")]), client.get("/hasty", &[]));
+    client.frame(kind::PRIORITY_UPDATE, 0, 0, [&raised.to_be_bytes()[..], b"u=1"].concat());
+    client.settle();
+    client.order.clear();
+    client.window(0, 2_000_000);
+    for stream in [usual, raised, hasty] {
+        client.response(stream);
+    }
+    let order: Vec<u32> = client.order.iter().map(|(stream, _)| *stream).collect();
+    let last = |stream: u32| order.iter().rposition(|other| *other == stream).unwrap();
+    assert!(last(hasty) < last(raised) && last(raised) < last(usual), "{order:?}");
+}
+
+#[test]
+fn a_stream_that_is_reset_leaves_the_others_alone() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (proxy, origin) = before(move |request| match request.path() {
+        "/held" => reply(200).cache("no-store").body("begin").pause(&held).body("end").chunked(),
+        _ => reply(200).cache("no-store").body(page(100_000)),
+    });
+    let mut client = connect(&proxy);
+    let (held, upload, other) = (client.get("/held", &[]), client.post("/up", &[]), client.get("/", &[]));
+    client.begun(held);
+    client.data(upload, page(10_000), false);
+    client.reset(held).reset(upload);
+    assert!(client.response(other).body == page(100_000));
+    gate.open();
+    let after = client.get("/", &[]);
+    assert!(client.response(after).body == page(100_000));
+    // The exchanges of the streams are over: nothing is in flight at the pool.
+    eventually("the exchanges to end", || (origin.open_connections() <= 2).then_some(()));
+    eventually("no request in flight", || {
+        proxy.admin(&["status"]).success().stdout.contains("0 in flight").then_some(())
+    });
+}
+
+#[test]
+fn a_response_whose_window_stays_closed_is_given_up_alone() {
+    let tables = "[timeouts]\nwrite = \"1s\"\n";
+    let (proxy, _origin) = before_with(tables, |request| {
+        let reply = reply(200).body(page(200_000));
+        if request.path() == "/stored" { reply.cache("max-age=60") } else { reply.cache("no-store") }
+    });
+    let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
+    let stuck = [client.get("/stored", &[]), client.get("/stored", &[]), client.get("/passed", &[])];
+    let active = client.get("/passed", &[]);
+    client.gives_windows = false;
+    client.window(0, 10_000_000);
+    let mut opened = 0;
+    while opened < 200_000 {
+        // The rest of the connection is never still for long.
+        client.window(active, 2_000).settle();
+        opened += 2_000;
+        if stuck.iter().all(|stream| client.has_ended(*stream)) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    client.window(active, 200_000);
+    for stream in stuck {
+        assert!(matches!(client.outcome(stream), Err(Ended::Reset(_))), "stream {stream}");
+    }
+    assert!(client.response(active).body == page(200_000));
+    proxy.counts("clients_slow", 3);
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut_off() {
+    let (proxy, _origin) =
+        before_with("[timeouts]\nwrite = \"1s\"\n", |_| reply(200).cache("max-age=60").body(page(500_000)));
+    let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 1_000_000)]);
+    client.gives_windows = false;
+    client.get("/", &[]);
+    assert_eq!(client.end(), Ended::Closed);
+    proxy.counts("clients_slow", 1);
+}
+
+#[test]
+fn an_upload_that_stops_is_answered_408_and_the_others_go_on() {
+    let (proxy, _origin) = before_with("[timeouts]\nbody = \"1s\"\n", |_| reply(200).cache("no-store"));
+    let mut client = connect(&proxy);
+    let stuck = client.post("/", &[("content-length", "10")]);
+    client.data(stuck, "01234", false);
+    assert_eq!(client.response(stuck).status, 408);
+    let stream = client.get("/", &[]);
+    assert_eq!(client.response(stream).status, 200);
+}
