@@ -80,7 +80,16 @@ fn cookies_are_joined() {
     let scattered =
         [("cookie", "a=1"), ("x", "y"), ("cookie", "b=2"), ("cookie", ""), ("z", "z"), ("cookie", "c=3")];
     let read = request_of(&with(GET, &scattered), true);
-    assert_eq!(read.unwrap().1, "host: a.example\r\ncookie: a=1; b=2; ; c=3\r\nx: y\r\nz: z\r\n");
+    assert_eq!(read.unwrap().1, "host: a.example\r\ncookie: a=1; b=2; c=3\r\nx: y\r\nz: z\r\n");
+}
+
+#[test]
+fn empty_cookies_leave_no_space_at_the_end() {
+    for (cookies, joined) in [(&["a=1", "", ""][..], "a=1"), (&["", ""], ""), (&["", "a=1", ""], "; a=1")] {
+        let fields: Vec<_> = cookies.iter().map(|cookie| ("cookie", *cookie)).collect();
+        let read = request_of(&with(GET, &fields), true);
+        assert_eq!(read.unwrap().1, format!("host: a.example\r\ncookie: {joined}\r\n"));
+    }
 }
 
 #[test]

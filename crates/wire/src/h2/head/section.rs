@@ -179,7 +179,8 @@ impl Section {
         Ok(())
     }
 
-    /// Joins a cookie to the one before it (RFC 9113 §8.2.3). Most requests have their cookies in a row.
+    /// Joins a cookie to the one before it (RFC 9113 §8.2.3). Most requests have their cookies in a row. An empty
+    /// cookie behind another is dropped: joined, it would leave a space at the end of the value.
     fn take_cookie(
         &mut self,
         bytes: &mut Vec<u8>,
@@ -192,6 +193,10 @@ impl Section {
             spans.push(span);
             return Ok(());
         };
+        if at.value.is_empty() {
+            bytes.truncate(at.name.start);
+            return Ok(());
+        }
         if first.value.end + 2 != at.name.start || *place + 1 != spans.len() {
             self.scattered_cookies = true;
             spans.push(span);
