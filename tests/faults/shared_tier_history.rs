@@ -141,3 +141,35 @@ fn purges_hold_where_they_were_made_while_servers_die_and_forget() {
         }
     });
 }
+
+/// `SANDARAC_REAL_HISTORIES` histories with faults drawn from their number; one, unless it has another number.
+#[test]
+fn purges_hold_where_they_were_made_whatever_servers_do() {
+    let count = std::env::var("SANDARAC_REAL_HISTORIES").map(|count| count.parse().expect("a number"));
+    for seed in 0..count.unwrap_or(1_u64) {
+        println!("history {seed}");
+        let mut servers = [(); 2].map(|()| Memcached::start(&[]));
+        let history = History::new(&servers, true);
+        history.run(|| {
+            let mut state = seed;
+            for _ in 0..8 {
+                let length = LENGTH / 16 * (1 + random(&mut state) as u32 % 3);
+                let server = &mut servers[random(&mut state) % 2];
+                match random(&mut state) % 4 {
+                    0 => {
+                        server.kill();
+                        thread::sleep(length);
+                        server.restart();
+                    }
+                    1 => {
+                        server.freeze();
+                        thread::sleep(length);
+                        server.thaw();
+                    }
+                    2 => drop(server.ask("flush_all\r\n", "OK\r\n")),
+                    _ => thread::sleep(length),
+                }
+            }
+        });
+    }
+}
