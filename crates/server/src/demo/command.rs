@@ -53,7 +53,7 @@ pub fn demo(args: &DemoArgs, accelerate: impl Accelerate) -> Result<(), Failure>
     }
     if !args.exit {
         print_text(&format!(
-            "Both stay up: open http://{address}/ in a browser; each page says at its foot who its footer who answered it.\n\
+            "Both stay up: open http://{address}/ in a browser; the footer of each page names the server that answered it.\n\
              Ctrl-C ends them.\n"
         ))?;
         wait_for_the_end()?;
