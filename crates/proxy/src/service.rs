@@ -260,7 +260,7 @@ impl Service for Core {
             return Answer::Answered;
         }
         let mut found = None;
-        let judged = receive(&site, peer, head).map(|received| {
+        let judged = receive(&site, peer, head, request.scheme).map(|received| {
             let verdict = verdict(&site, peer, &received, head);
             (received, verdict)
         });

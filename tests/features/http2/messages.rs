@@ -234,3 +234,5 @@ fn over_tls_the_client_and_the_setting_decide() {
         }
     }
 }
+            let stream = client.head(&fields.map(|(name, value)| (name, value.trim_end_matches('s'))), true);
+            assert_eq!(client.response(stream).status, 421, "`:scheme` is http");
