@@ -68,6 +68,7 @@ impl Known<'_> {
         let transaction = object.transaction();
         let delivery = Delivery {
             site,
+            store: &core.shared.store,
             object,
             reader: None,
             request: head,
