@@ -235,10 +235,14 @@ fn without_permission_the_preface_is_refused() {
 
 #[test]
 fn http_1_is_still_spoken_where_http_2_is_allowed() {
-    let (proxy, _origin) = before(|_| reply(200).body("hello"));
-    let response =
-        proxy.exchange(&get("/").with("Connection", "Upgrade, HTTP2-Settings").with("Upgrade", "h2c"));
+    let (proxy, origin) = before(|_| reply(200).body("hello"));
+    let upgrade = get("/").with("Connection", "Upgrade, HTTP2-Settings").with("Upgrade", "h2c");
+    let response = proxy.exchange(&upgrade.with("HTTP2-Settings", "AAMAAABkAAQAAP__"));
     assert_eq!((response.status, response.text().as_str()), (200, "hello"));
+    let received = origin.last();
+    for name in ["Upgrade", "HTTP2-Settings"] {
+        assert!(!received.fields.has(name), "{received:?}");
+    }
 }
 
 #[test]
@@ -266,10 +270,10 @@ fn over_tls_the_client_and_the_setting_decide() {
             let stream = client.head(&fields, true);
             assert_eq!(client.response(stream).text(), "hello");
             assert_eq!(origin.last().field("X-Forwarded-Proto"), Some("https"));
+            let stream = client.head(&fields.map(|(name, value)| (name, value.trim_end_matches('s'))), true);
+            assert_eq!(client.response(stream).status, 421, "`:scheme` is http");
         } else {
             assert_eq!(conn.exchange(&get("/").host("a.example")).text(), "hello");
         }
     }
 }
-            let stream = client.head(&fields.map(|(name, value)| (name, value.trim_end_matches('s'))), true);
-            assert_eq!(client.response(stream).status, 421, "`:scheme` is http");
