@@ -1,4 +1,4 @@
-/* The origin of the bench: answers GET /BYTES with that many bytes, cacheable for an hour, and counts the requests
+/* The origin of the bench: answers GET and POST /BYTES with that many bytes, cacheable for an hour, and counts the requests
    it answered, so that the bench can prove a hit was a hit and a pass was a pass. Unlike the floor it finds the end
    of each head, because proxies may pipeline or split requests.
    usage: origin PORT COUNTERFILE   (the counter is one native-endian 64-bit number, mapped and shared) */
@@ -29,6 +29,8 @@ struct response {
 
 struct connection {
 	size_t held;
+	long skipped; /* bytes of a request's body that are still to come */
+	long owed;    /* bytes of the response that follows it, or 0 */
 	char head[MAX_HEAD];
 };
 
@@ -68,15 +70,29 @@ static int write_all(int fd, const char *bytes, size_t length)
 static int answer(int fd, struct connection *c, volatile uint64_t *counter)
 {
 	char *start = c->head, *end;
-	while ((end = memmem(start, c->head + c->held - start, "\r\n\r\n", 4))) {
-		long body = strncmp(start, "GET /", 5) ? -1 : atol(start + 5);
+	for (;;) {
+		long skip = c->head + c->held - start;
+		if (skip > c->skipped) skip = c->skipped;
+		start += skip, c->skipped -= skip;
+		if (!c->skipped && c->owed) {
+			struct response *late = response_of(c->owed);
+			c->owed = 0;
+			if (!late || write_all(fd, late->bytes, late->length)) return -1;
+		}
+		if (c->skipped || !(end = memmem(start, c->head + c->held - start, "\r\n\r\n", 4))) break;
+		long body = !strncmp(start, "GET /", 5) ? atol(start + 5) : !strncmp(start, "POST /", 6) ? atol(start + 6) : -1;
 		if (body < 0 || body > MAX_BODY) return -1;
 		struct response *r = response_of(body);
 		if (!r) return -1;
 		++*counter;
-		if (write_all(fd, r->bytes, r->length)) return -1;
 		*end = 0;
-		if (strcasestr(start, "\r\nConnection: close")) return -1;
+		char *announced = strcasestr(start, "\r\nContent-Length:");
+		c->skipped = announced ? atol(announced + 17) : 0;
+		if (c->skipped > 0) {
+			c->owed = body;
+		} else if (write_all(fd, r->bytes, r->length) || strcasestr(start, "\r\nConnection: close")) {
+			return -1;
+		}
 		start = end + 4;
 	}
 	c->held -= start - c->head;

@@ -1,5 +1,6 @@
 """What the machine is, and how quiet it was while something was measured."""
 
+import contextlib
 import os
 import platform
 import re
@@ -23,6 +24,9 @@ _VERSIONS = {
     "memcached": ["memcached", "-V"],
     "wrk": ["wrk", "-v"],
     "ab": ["ab", "-V"],
+    "h2o": ["h2o", "-v"],
+    "nghttpx": ["nghttpx", "-v"],
+    "h2load": ["h2load", "--version"],
     "cc": ["cc", "--version"],
     "rustc": ["rustc", "--version"],
 }
@@ -84,3 +88,18 @@ class Quiet:
                 busy += user + nice + system + irq + softirq
                 steal += stolen
         return busy * _TICK, steal * _TICK
+
+
+@contextlib.contextmanager
+def before_other_programs(result):
+    """Runs what is started inside with real-time priority, if that is permitted: a tail of milliseconds is otherwise that
+    of the machine's other programs. The load here leaves most of both cores to them."""
+    ordinary = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        result.notes.append("without real-time priority: tails are also those of other programs")
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, *ordinary)

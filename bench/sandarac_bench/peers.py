@@ -84,7 +84,7 @@ class Bench:
         return directory
 
     def start(self, name, role, origin=None, files=None, clients=64, under=(), values=None):
-        """Starts the server `name` in `role` ("hit", "pass", "file" or "tls"), ready for `clients` requests at once, and
+        """Starts the server `name` in `role` ("hit", "pass", "file", "tls" or "http2"), ready for `clients` requests at once, and
         waits until it accepts connections. `under` is the command of a tool that runs it, `values` are more of the values
         of its templates."""
         server = self.launch(name, role, origin, files, clients, under, values)
@@ -278,9 +278,24 @@ def _sandarac(bench, setup):
     return command + ["-c", configuration]
 
 
+def _h2o(bench, setup):
+    name = f"h2o-{setup.role}.conf"
+    own = fill(name, setup.directory / name, dir=setup.directory, port=setup.port, files=setup.files, **setup.values)
+    return ["h2o", "-m", "worker", "-c", own]
+
+
+def _nghttpx(bench, setup):
+    command = ["nghttpx", "--conf=/dev/null", f"--frontend=127.0.0.1,{setup.port};no-tls", "--workers=1"]
+    command += [f"--backend=127.0.0.1,{setup.origin.port}", "--accesslog-file=", "--errorlog-file=/dev/null"]
+    # The defaults (3 minutes, and 2 seconds to the origin) would close idle connections.
+    return command + ["--frontend-http2-read-timeout=600s", "--backend-keep-alive-timeout=600s"]
+
+
 _COMMANDS = {
     "sandarac": _sandarac,
     "haproxy": _haproxy,
     "nginx": _nginx,
     "varnish": _varnish,
+    "h2o": _h2o,
+    "nghttpx": _nghttpx,
 }

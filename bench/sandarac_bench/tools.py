@@ -17,6 +17,9 @@ PACKAGES = {
     "wrk": "wrk",
     "ab": "apache2-utils",
     "h2load": "nghttp2-client",
+    "nghttpx": "nghttp2-proxy",
+    "h2o": "h2o",
+    "curl": "curl",
     "cc": "gcc",
     "memcached": "memcached",
     "valgrind": "valgrind",
@@ -25,7 +28,7 @@ PACKAGES = {
 # Not programs but modules of Apache, found by their files.
 PHP_PACKAGES = ["libapache2-mod-php", "php-sqlite3"]
 # Debian starts these as services when it installs them; the bench starts its own on its own ports.
-_SERVICES = {"memcached": "memcached", "nginx": "nginx", "varnish": "varnish", "haproxy": "haproxy", "apache2": "apache2"}
+_SERVICES = {"memcached": "memcached", "nginx": "nginx", "varnish": "varnish", "haproxy": "haproxy", "apache2": "apache2", "h2o": "h2o", "nghttp2-proxy": "nghttpx"}
 
 
 class Missing(Exception):

@@ -1,11 +1,10 @@
 """A client that makes handshakes as fast as it is allowed to, and one that is served beside it."""
 
-import contextlib
-import os
 import statistics
 import time
 
 from ..line import Result
+from ..machine import before_other_programs
 
 _BODY = 1024
 _VICTIM_CONNECTIONS = 16
@@ -23,7 +22,7 @@ _SETTLE_SECONDS = 12
 def attack(stack, options):
     """The victim's tail without and with an attacker, over plain connections and over TLS."""
     result = Result(f"{_HANDSHAKES} handshakes a second by one attacker; a victim at {_PACE:.0%} of capacity, 1 KB hits")
-    with _before_other_programs(result), stack.servers():
+    with before_other_programs(result), stack.servers():
         _, found = stack.start(_BODY, ("sandarac",))
         served = found["sandarac"]
         daemon = served.server.daemon
@@ -51,21 +50,6 @@ def attack(stack, options):
             result.bar(f"{kind}: memory back afterwards, within {_MAX_LEFT_MIB} MiB", f"{left:+.1f} MiB", left <= _MAX_LEFT_MIB)
             result.notes.append(f"{kind}: the victim makes {rate} requests a second")
     return result
-
-
-@contextlib.contextmanager
-def _before_other_programs(result):
-    """Runs what is started inside with real-time priority, if that is permitted: a tail of milliseconds is otherwise that
-    of the machine's other programs. The load here leaves most of both cores to them."""
-    ordinary = os.sched_getscheduler(0), os.sched_getparam(0)
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    except PermissionError:
-        result.notes.append("without real-time priority: tails are also those of other programs")
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, *ordinary)
 
 
 def _attacked(stack, options, served, port, victim):

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import load, peers, tools
+from ..certificate import HOST, certificate
 from ..process import Daemon
 
-# The name of the certificate.
-HOST = "bench.test"
 _PATIENCE = 60
 
 
@@ -39,7 +38,7 @@ class Stack:
         self._missing = missing
         programs = tools.build_tls_programs()
         self._floor, self._client = programs / "tls_floor", programs / "tls_client"
-        self._chain, self._key, self._pair = _certificate(Path(directory))
+        self._chain, self._key, self._pair = certificate(Path(directory))
         self._servers = []
 
     @contextlib.contextmanager
@@ -163,18 +162,3 @@ class Client:
         if not line:
             raise load.LoadFailed(f"{' '.join(self._process.args)}: {self._process.stderr.read().strip()}")
         return line.strip()
-
-
-def _certificate(directory):
-    """A self-signed certificate with a P-256 key: the files of the chain, of the key, and of both."""
-    chain, key, pair = (directory / name for name in ("chain.pem", "key.pem", "pair.pem"))
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30"]
-    command += ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}", "-out", chain, "-keyout", key]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode:
-        raise tools.Missing(f"openssl made no certificate: {done.stderr}")
-    pair.write_text(chain.read_text() + key.read_text())
-    for path in (chain, key, pair):
-        # Some servers read their files as another user.
-        path.chmod(0o644)
-    return chain, key, pair

@@ -10,7 +10,8 @@
 //! are evicted before anything is added that would not fit. Beside head, body and key (its digest, the text
 //! of host and path, and what it varies on), an object takes at most 256 bytes. Each of its tags takes 24
 //! more, and each 64 KiB of a long body 112. A body of more than 14 KiB from the shared tier keeps the memory
-//! it came in, which holds at most a sixteenth more, and takes 320 bytes besides.
+//! it came in, which holds at most a sixteenth more, and takes 320 bytes besides. The form of a head for HTTP/2 is made and charged
+//! when a client of HTTP/2 first hits it.
 //!
 //! # Locks
 //! Each shard has one lock, held for a handful of memory accesses and never over I/O, regular expressions or

@@ -1,7 +1,7 @@
 //! Stored responses.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sandarac_message::caching::Lifetimes;
@@ -22,6 +22,8 @@ use crate::slab::NONE;
 /// by an object whose body is whole; the old one reads the same.
 pub struct Object {
     head: StoredHead,
+    /// The head as a header block of HTTP/2, once it was needed.
+    block: OnceLock<Box<[u8]>>,
     lifetimes: Lifetimes,
     key: Key,
     vary: VaryKey,
@@ -92,6 +94,7 @@ impl Parts {
     pub(crate) fn build(self, content: Content, budget: Option<Arc<Budget>>) -> Object {
         Object {
             head: self.head,
+            block: OnceLock::new(),
             lifetimes: self.lifetimes,
             key: self.key,
             vary: self.vary,
@@ -133,6 +136,21 @@ impl Object {
     /// The head, as it goes on the wire.
     pub fn head(&self) -> &StoredHead {
         &self.head
+    }
+
+    /// The head as a header block of HTTP/2, if [`Store::keep_block`](crate::Store::keep_block) has kept one.
+    pub fn block(&self) -> Option<&[u8]> {
+        self.block.get().map(|block| &**block)
+    }
+
+    /// Keeps a block, which the caller has charged by [`Object::block_bytes`]. False if there is one. The shard's lock is held.
+    pub(crate) fn set_block(&self, block: Box<[u8]>) -> bool {
+        self.block.set(block).is_ok()
+    }
+
+    /// Bytes charged for a block.
+    pub(crate) fn block_bytes(block: &[u8]) -> usize {
+        held(block.len())
     }
 
     /// The fields of the head that rules are applied to.
@@ -322,7 +340,8 @@ impl Object {
     }
 
     fn base(&self) -> usize {
-        Object::base_bytes(&self.head, &self.vary, self.extras.as_deref())
+        let block = self.block.get().map_or(0, |block| Object::block_bytes(block));
+        block + Object::base_bytes(&self.head, &self.vary, self.extras.as_deref())
     }
 
     fn base_bytes(head: &StoredHead, vary: &VaryKey, extras: Option<&Extras>) -> usize {

@@ -363,6 +363,17 @@ impl Shard {
         self.places.get_mut(slot).object.replace(after)
     }
 
+    /// Keeps a header block, which is charged already, beside the head of an object. False if it has one.
+    pub(crate) fn keep_block(&mut self, slot: u32, block: Box<[u8]>) -> bool {
+        let Some(object) = self.object(slot) else { return false };
+        let (queue, bytes) = (Queue::of(object), Object::block_bytes(&block));
+        let kept = object.set_block(block);
+        if kept {
+            self.bytes[queue.whole() as usize] += bytes;
+        }
+        kept
+    }
+
     /// Records that an arriving object has grown by `bytes`. If it entered the main queue because it came
     /// back after an eviction, and turns out to be large without having announced it, it leaves that queue
     /// again.

@@ -151,6 +151,21 @@ impl Store {
         self.lock(key).variants(key).filter(|(_, object)| !object.is_condemned()).count()
     }
 
+    /// Keeps `block`, the head of an object as a header block of HTTP/2, beside the head. Does nothing if the object has one, or
+    /// is not in the index, or if there is no room.
+    pub fn keep_block(&self, object: &Arc<Object>, block: Box<[u8]>) {
+        let bytes = Object::block_bytes(&block);
+        if !self.reserve(bytes) {
+            return;
+        }
+        let mut shard = self.lock(object.key());
+        let kept = shard.slot_of(object).is_some_and(|slot| shard.keep_block(slot, block));
+        drop(shard);
+        if !kept {
+            self.release(bytes);
+        }
+    }
+
     /// Makes this very object stale, wherever it is.
     pub fn soften(&self, object: &Object, now: Timestamp) {
         object.purge_softly(now);

@@ -31,13 +31,19 @@ pub(crate) const STRICT_TRANSPORT_SECURITY: &[u8] = b"Strict-Transport-Security"
 
 /// Most of the fields of a response.
 pub enum Base<'a> {
-    /// All fields of a stored head that clients get, already encoded.
-    Stored(&'a StoredHead),
+    /// All fields of a stored head that clients get, already encoded. The block is the same head for HTTP/2.
+    Stored(&'a StoredHead, &'a dyn StoredBlock),
     /// Those fields that a predicate selects.
     Selected(Fields<'a>, &'a dyn Fn(&Field<'_>) -> bool),
     /// Fields whose memory the encoder may use. If their first line is not empty, it is the HTTP/1.1 status
     /// line.
     Owned(FieldsBuf),
+}
+
+/// The place beside a stored head for its header block, which does not depend on the connection.
+pub trait StoredBlock {
+    /// The block that is kept. If there is none, `make` makes one that is kept from then on. `None` if it cannot be kept.
+    fn block(&self, make: fn(&StoredHead) -> Vec<u8>) -> Option<&[u8]>;
 }
 
 /// The length of a response's body, as its head announces it.
@@ -69,17 +75,32 @@ impl<'a> Response<'a> {
 
     /// Calls `put` with each field in order, its name known and as text, and its value. For encoders without field lines.
     pub fn for_each_field(&self, mut put: impl FnMut(Name, &[u8], &[u8])) {
+        self.for_each_base_field(&mut put);
+        self.for_each_added_field(&mut put);
+        if let Some((status, name)) = &self.cache_status {
+            let mut value = Vec::new();
+            status.write(name, &mut value);
+            put(Name::CacheStatus, Name::CacheStatus.text().as_bytes(), &value);
+        }
+    }
+
+    /// The same for the fields of the base only.
+    pub(crate) fn for_each_base_field(&self, mut put: impl FnMut(Name, &[u8], &[u8])) {
         let mut put_all = |fields: Fields<'_>, keep: &dyn Fn(&Field<'_>) -> bool| {
             fields.iter().filter(keep).for_each(|field| put(field.id, field.name, field.value));
         };
         match &self.base {
-            Base::Stored(head) => put_all(head.shown(), &|_| true),
+            Base::Stored(head, _) => put_all(head.shown(), &|_| true),
             Base::Selected(fields, keep) => put_all(*fields, keep),
             // The length is added below.
             Base::Owned(fields) => put_all(fields.view(), &|field| field.id != Name::ContentLength),
         }
+    }
+
+    /// The same for the fields that follow those of the base, without Cache-Status.
+    pub(crate) fn for_each_added_field(&self, mut put: impl FnMut(Name, &[u8], &[u8])) {
         if let Some(own) = self.own {
-            put_all(own.view(), &|_| true);
+            own.view().iter().for_each(|field| put(field.id, field.name, field.value));
         }
         for (name, value) in self.added {
             put(*name, name.text().as_bytes(), value);
@@ -98,11 +119,6 @@ impl<'a> Response<'a> {
         }
         if let Some(value) = self.hsts {
             put(Name::Other, STRICT_TRANSPORT_SECURITY, value);
-        }
-        if let Some((status, name)) = &self.cache_status {
-            let mut value = Vec::new();
-            status.write(name, &mut value);
-            put(Name::CacheStatus, b"Cache-Status", &value);
         }
     }
 }

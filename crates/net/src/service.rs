@@ -4,6 +4,7 @@ use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
 use crate::tls::{HandshakeFault, TlsPeer};
 use crate::{BodyError, BodyStep, Duplex, Meter, MinimumRate, Timer};
+use sandarac_message::target::Scheme;
 use sandarac_message::{Fields, Piece, RequestHead, RequestHeadBuf};
 use sandarac_wire::h1::{Limits, Refusal};
 use sandarac_wire::h2;
@@ -130,6 +131,8 @@ pub trait Service: Meter + 'static {
 pub struct Request<'a> {
     /// The head.
     pub head: RequestHead<'a>,
+    /// The scheme that a client of HTTP/2 states beside the target. It MUST NOT be trusted.
+    pub scheme: Option<Scheme>,
     /// Whether a body follows.
     pub has_body: bool,
     /// When it was received.

@@ -68,6 +68,7 @@ impl Known<'_> {
         let transaction = object.transaction();
         let delivery = Delivery {
             site,
+            store: &core.shared.store,
             object,
             reader: None,
             request: head,
@@ -260,7 +261,7 @@ impl Service for Core {
             return Answer::Answered;
         }
         let mut found = None;
-        let judged = receive(&site, peer, head).map(|received| {
+        let judged = receive(&site, peer, head, request.scheme).map(|received| {
             let verdict = verdict(&site, peer, &received, head);
             (received, verdict)
         });

@@ -3,7 +3,7 @@
 use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Ended, block, kind, usual};
 use sandarac_test_support::reply;
 
-use super::{before, before_with, connect};
+use super::{before, before_with, config, connect};
 use crate::labelled;
 
 /// PROTOCOL_ERROR (RFC 9113 §7).
@@ -118,6 +118,35 @@ fn cookies_are_joined_and_host_is_the_authority() {
     let received = origin.last();
     assert_eq!(received.fields.all("Cookie"), ["a=1; b=2"]);
     assert_eq!(received.fields.all("Host"), ["test.example"]);
+}
+
+/// RFC 9110 §7.4: what is stored for http must not be had, or filled, by requests for https, and the reverse.
+#[test]
+fn a_request_for_the_other_scheme_is_misdirected() {
+    let (proxy, origin) = before(|_| reply(200).cache("max-age=60"));
+    let https =
+        usual("GET", "/").map(|(name, value)| (name, if name == ":scheme" { "https" } else { value }));
+    let mut client = connect(&proxy);
+    let stream = client.head(&https, true);
+    assert_eq!(client.response(stream).status, 421);
+    assert_eq!(origin.count(), 0);
+    let stream = client.get("/", &[]);
+    assert_eq!(client.response(stream).status, 200);
+    proxy
+        .reload(
+            &config(&origin, "").replace("http2 = true", "http2 = true\ntrusted_proxies = [\"127.0.0.1\"]"),
+        )
+        .success();
+    // A proxy may state its client's scheme here, or that of its own connection here and its client's in a field.
+    for (fields, forwarded) in [
+        (&https[..], "https"),
+        (&[&usual("GET", "/other")[..], &[("x-forwarded-proto", "https")]].concat(), "https"),
+        (&usual("GET", "/clear"), "http"),
+    ] {
+        let stream = client.head(fields, true);
+        assert_eq!(client.response(stream).status, 200);
+        assert_eq!(origin.last().field("X-Forwarded-Proto"), Some(forwarded), "{fields:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Requests and responses.
 
 use sandarac_test_support::http2::{Http2, usual};
-use sandarac_test_support::{Conn, Gate, Listener, Origin, TempDir, get, reply, within};
+use sandarac_test_support::{Conn, Gate, Listener, Origin, TempDir, eventually, get, reply, within};
 
 use super::{before, before_with, connect};
 use crate::ca::Ca;
@@ -22,6 +22,43 @@ fn a_stored_page_is_a_hit_for_both_protocols() {
     let over_http1 = proxy.exchange(&get("/").host("test.example"));
     assert!(over_http1.is_hit() && over_http1.fields.names().contains(&"X-Kind"), "{over_http1:?}");
     assert_eq!(origin.count(), 1);
+}
+
+#[test]
+fn the_form_of_a_stored_head_is_made_once_and_charged() {
+    let (proxy, _origin) = before(|_| {
+        reply(200)
+            .cache("max-age=60")
+            .with("X-Kind", "Page of 1")
+            .with("Set-Own", "\u{e4}; ~{}")
+            .body("hello")
+    });
+    let used =
+        || proxy.admin_json(&["status", "--json"])["cache"]["used_bytes"].as_u64().expect("used_bytes");
+    proxy.exchange(&get("/").host("test.example")).expect(200);
+    assert!(proxy.exchange(&get("/").host("test.example")).is_hit());
+    let before = used();
+    let mut client = connect(&proxy);
+    let mut seen = Vec::new();
+    let mut charged = Vec::new();
+    for _ in 0..3 {
+        let stream = client.get("/", &[]);
+        let response = client.response(stream);
+        assert!(response.is_hit(), "{response:?}");
+        assert_eq!(
+            (response.field("x-kind"), response.field("content-length")),
+            (Some("Page of 1"), Some("5"))
+        );
+        seen.push(response.field("set-own").map(str::to_owned));
+        charged.push(used() - before);
+    }
+    assert!((50..1000).contains(&charged[0]), "{charged:?}");
+    assert!(charged.iter().all(|bytes| *bytes == charged[0]), "made once: {charged:?}");
+    assert!(seen.iter().all(|value| *value == seen[0] && value.is_some()), "{seen:?}");
+    let response = proxy.exchange(&get("/").host("test.example"));
+    assert!(response.is_hit() && response.fields.names().contains(&"X-Kind"), "{response:?}");
+    proxy.admin(&["purge", "http://test.example/"]).success();
+    eventually("what was charged to be released", || (used() < before).then_some(()));
 }
 
 #[test]
@@ -198,10 +235,14 @@ fn without_permission_the_preface_is_refused() {
 
 #[test]
 fn http_1_is_still_spoken_where_http_2_is_allowed() {
-    let (proxy, _origin) = before(|_| reply(200).body("hello"));
-    let response =
-        proxy.exchange(&get("/").with("Connection", "Upgrade, HTTP2-Settings").with("Upgrade", "h2c"));
+    let (proxy, origin) = before(|_| reply(200).body("hello"));
+    let upgrade = get("/").with("Connection", "Upgrade, HTTP2-Settings").with("Upgrade", "h2c");
+    let response = proxy.exchange(&upgrade.with("HTTP2-Settings", "AAMAAABkAAQAAP__"));
     assert_eq!((response.status, response.text().as_str()), (200, "hello"));
+    let received = origin.last();
+    for name in ["Upgrade", "HTTP2-Settings"] {
+        assert!(!received.fields.has(name), "{received:?}");
+    }
 }
 
 #[test]
@@ -229,6 +270,8 @@ fn over_tls_the_client_and_the_setting_decide() {
             let stream = client.head(&fields, true);
             assert_eq!(client.response(stream).text(), "hello");
             assert_eq!(origin.last().field("X-Forwarded-Proto"), Some("https"));
+            let stream = client.head(&fields.map(|(name, value)| (name, value.trim_end_matches('s'))), true);
+            assert_eq!(client.response(stream).status, 421, "`:scheme` is http");
         } else {
             assert_eq!(conn.exchange(&get("/").host("a.example")).text(), "hello");
         }

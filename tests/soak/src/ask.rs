@@ -119,11 +119,11 @@ impl Ask {
         asked.to_bytes()
     }
 
-    /// The fields of the request in HTTP/2.
-    pub(crate) fn to_fields(&self) -> Vec<(String, String)> {
+    /// The fields of the request in HTTP/2, over TLS or in clear.
+    pub(crate) fn to_fields(&self, over_tls: bool) -> Vec<(String, String)> {
         let pseudo = [
             (":method", self.method),
-            (":scheme", "http"),
+            (":scheme", if over_tls { "https" } else { "http" }),
             (":authority", self.pool.host()),
             (":path", &self.target),
         ];

@@ -140,15 +140,69 @@ fn integer(block: &mut &[u8], bits: u32) -> usize {
 }
 
 fn string(block: &mut &[u8]) -> String {
-    assert_eq!(block[0] & 0x80, 0, "a string in Huffman coding");
+    let is_coded = block[0] & 0x80 != 0;
     let len = integer(block, 7);
     let (text, rest) = block.split_at(len);
     *block = rest;
-    latin1(text)
+    if is_coded { latin1(&huffman(text)) } else { latin1(text) }
 }
 
 fn next(block: &mut &[u8]) -> u8 {
     let (first, rest) = block.split_first().expect("a block that goes on");
     *block = rest;
     *first
+}
+
+/// Bits of the code of each byte (RFC 7541, Appendix B). The codes follow from them: they are canonical.
+#[rustfmt::skip]
+const CODE_BITS: [u8; 256] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
+    6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+    13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+    15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
+    20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
+    22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
+    20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+];
+
+/// The bytes of a string in Huffman coding.
+fn huffman(coded: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut bits = coded.iter().flat_map(|byte| (0..8).rev().map(move |at| u32::from(byte >> at & 1)));
+    loop {
+        // The code so far, and the first code of its length.
+        let (mut code, mut first, mut is_padding) = (0, 0, true);
+        let found = (1..=30).find_map(|length| {
+            let bit = bits.next()?;
+            is_padding &= bit == 1;
+            (code, first) = (code << 1 | bit, first << 1);
+            let mut symbols = (0..=255).filter(|&byte| CODE_BITS[usize::from(byte)] == length);
+            let of_length = symbols.clone().count() as u32;
+            let symbol = symbols.nth((code - first) as usize);
+            first += of_length;
+            symbol
+        });
+        match found {
+            Some(byte) => text.push(byte),
+            None => {
+                assert!(is_padding, "a code that is cut off");
+                return text;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::huffman;
+
+    /// The examples of RFC 7541, Appendix C.4 and C.6.
+    #[test]
+    fn huffman_codes_are_read() {
+        let coded = [0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff];
+        assert_eq!(huffman(&coded), b"www.example.com");
+        assert_eq!(huffman(&[0x64, 0x02]), b"302");
+        assert_eq!(huffman(&[]), b"");
+    }
 }

@@ -22,6 +22,7 @@ enum Step {
     Look { path: u8, vary: u8, wait: u16 },
     Refresh { path: u8 },
     Hold { path: u8 },
+    Block { path: u8, len: u8 },
     LetGo,
     Read { which: u8 },
     Purge { path: u8, hard: bool },
@@ -49,6 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (path.clone(), 0u8..5, 0u16..40).prop_map(|(path, vary, wait)| Step::Look { path, vary, wait }),
         2 => path.clone().prop_map(|path| Step::Refresh { path }),
         2 => path.clone().prop_map(|path| Step::Hold { path }),
+        3 => (path.clone(), any::<u8>()).prop_map(|(path, len)| Step::Block { path, len }),
         2 => Just(Step::LetGo),
         4 => any::<u8>().prop_map(|which| Step::Read { which }),
         1 => (path.clone(), any::<bool>()).prop_map(|(path, hard)| Step::Purge { path, hard }),
@@ -175,6 +177,14 @@ impl World {
             Step::Hold { path: to } => {
                 if let Lookup::Hit(object) = get(&path(to)).lookup(&self.store, self.now) {
                     self.held.push(object);
+                }
+            }
+            Step::Block { path: to, len } => {
+                if let Lookup::Hit(object) = get(&path(to)).lookup(&self.store, self.now) {
+                    let before = object.block().map(<[u8]>::to_vec);
+                    self.store.keep_block(&object, vec![len; len.into()].into());
+                    let after = object.block().map(<[u8]>::to_vec);
+                    assert!(before.is_none() || before == after, "a block stays as it is");
                 }
             }
             Step::LetGo => drop(self.held.pop()),

@@ -279,7 +279,8 @@ impl Connection {
                 request.keep_alive && self.peer.requests < limits.max_requests && !sessions.draining();
             let before = scratch.output.len();
             let mut client = InPlace::new(&mut scratch.output, request.head.version, keep_alive);
-            let asked = Request { head: request.head, has_body: !request.framing.is_empty(), began };
+            let asked =
+                Request { head: request.head, scheme: None, has_body: !request.framing.is_empty(), began };
             match service.answer(&self.peer, &asked, &mut client) {
                 Answer::Answered => {
                     let (keep_alive, broken) = (client.keep_alive, client.broken);

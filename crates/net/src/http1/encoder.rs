@@ -45,7 +45,7 @@ pub(crate) fn head(out: &mut Vec<u8>, response: Response<'_>, version: Version, 
     };
     let mut is_framed = false;
     match base {
-        Base::Stored(head) => {
+        Base::Stored(head, _) => {
             // With what is added to it, in one step.
             out.reserve(head.encoded().len() + ADDED);
             out.extend_from_slice(head.encoded());

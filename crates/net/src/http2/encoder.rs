@@ -1,22 +1,59 @@
 //! The encoder of HTTP/2: turns responses into header blocks.
 
-use crate::response::Response;
-use sandarac_message::{Fields, Name};
+use crate::response::{Base, Response};
+use sandarac_message::{Field, Fields, Name, StoredHead};
 use sandarac_wire::h2::head;
 use sandarac_wire::h2::hpack::encode::{self, Strings};
 
 /// Appends the block of a response to `out`, and passes the values of its Priority to `prioritise` (RFC 9218 §8).
 pub(super) fn response(out: &mut Vec<u8>, response: &Response<'_>, mut prioritise: impl FnMut(&[u8])) {
-    encode::status(out, response.status);
-    response.for_each_field(|id, name, value| {
-        if is_of_connection(id) {
-            return;
-        }
-        if id == Name::Other && name.eq_ignore_ascii_case(b"priority") {
+    let kept = match response.base {
+        Base::Stored(_, place) => place.block(stored),
+        _ => None,
+    };
+    if let Some(block) = kept {
+        out.extend_from_slice(block);
+        response.for_each_base_field(|id, name, value| {
+            if is_priority(id, name) {
+                prioritise(value);
+            }
+        });
+    } else {
+        encode::status(out, response.status);
+    }
+    let mut put = |id, name: &[u8], value: &[u8]| {
+        if is_priority(id, name) {
             prioritise(value);
         }
-        encode::field(out, id, name, value, Strings::Plain);
-    });
+        field(out, id, name, value, Strings::Plain);
+    };
+    if kept.is_none() {
+        response.for_each_base_field(&mut put);
+    }
+    response.for_each_added_field(&mut put);
+    if let Some((status, name)) = &response.cache_status {
+        encode::written(out, Name::CacheStatus, |out| status.write(name, out));
+    }
+}
+
+/// The block of a stored head. Its strings are as short as can be, because it is made once and sent often.
+fn stored(head: &StoredHead) -> Vec<u8> {
+    let mut block = Vec::new();
+    encode::status(&mut block, head.status());
+    for Field { id, name, value, .. } in head.shown().iter() {
+        field(&mut block, id, name, value, Strings::Shortest);
+    }
+    block
+}
+
+fn field(out: &mut Vec<u8>, id: Name, name: &[u8], value: &[u8], strings: Strings) {
+    if !is_of_connection(id) {
+        encode::field(out, id, name, value, strings);
+    }
+}
+
+fn is_priority(id: Name, name: &[u8]) -> bool {
+    id == Name::Other && name.eq_ignore_ascii_case(b"priority")
 }
 
 /// Appends the block of a response of these fields.

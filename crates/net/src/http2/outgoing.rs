@@ -8,8 +8,11 @@ use std::collections::VecDeque;
 /// Pieces of a body that are not written, and the end of the body.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
-    pieces: VecDeque<Piece>,
-    /// Bytes in `pieces`.
+    /// The first piece. Most bodies in memory have no other, and need no list.
+    first: Option<Piece>,
+    /// The pieces after it; none if there is no first.
+    rest: VecDeque<Piece>,
+    /// Bytes in all pieces.
     queued: usize,
     /// The block of the trailers, or an empty one, if the body ends after the pieces.
     end: Option<Vec<u8>>,
@@ -33,7 +36,10 @@ impl Outgoing {
     pub(super) fn add(&mut self, piece: Piece) {
         if !piece.is_empty() {
             self.queued += piece.len();
-            self.pieces.push_back(piece);
+            match self.first {
+                None => self.first = Some(piece),
+                Some(_) => self.rest.push_back(piece),
+            }
         }
     }
 
@@ -49,12 +55,12 @@ impl Outgoing {
 
     /// Whether there is something to write.
     pub(super) fn has_more(&self) -> bool {
-        !self.pieces.is_empty() || self.end.is_some()
+        self.first.is_some() || self.end.is_some()
     }
 
     /// Writes the next frame.
     pub(super) fn write_frame(&mut self, wire: &mut Connection, id: u32, output: &mut Output) -> Wrote {
-        let Some(piece) = self.pieces.front_mut() else {
+        let Some(mut piece) = self.first.take() else {
             let Some(trailers) = self.end.take() else { return Wrote::Nothing };
             // A stream that is closed was reset, and what it had to send is dropped.
             let _ = match trailers.is_empty() {
@@ -65,29 +71,27 @@ impl Outgoing {
         };
         let len = piece.len().min(wire.room(id) as usize);
         if len == 0 {
+            self.first = Some(piece);
             return Wrote::Blocked;
         }
-        let is_whole = len == piece.len();
-        let part = if is_whole { None } else { Some(piece.slice(0..len)) };
-        match part {
-            Some(part) => {
-                let _ = wire.send_data(id, len as u32, false, output.inline());
-                piece.advance(len);
-                output.share(part);
-                self.queued -= len;
-                Wrote::Data(len)
-            }
-            None => {
-                let is_last = self.pieces.len() == 1 && self.end.as_ref().is_some_and(Vec::is_empty);
-                let _ = wire.send_data(id, len as u32, is_last, output.inline());
-                output.share(self.pieces.pop_front().expect("its front was looked at"));
-                self.queued -= len;
-                if is_last {
-                    self.end = None;
-                    return Wrote::End(len);
-                }
-                Wrote::Data(len)
-            }
+        if len < piece.len() {
+            let part = piece.slice(0..len);
+            piece.advance(len);
+            self.first = Some(piece);
+            let _ = wire.send_data(id, len as u32, false, output.inline());
+            output.share(part);
+            self.queued -= len;
+            return Wrote::Data(len);
         }
+        self.first = self.rest.pop_front();
+        let is_last = self.first.is_none() && self.end.as_ref().is_some_and(Vec::is_empty);
+        let _ = wire.send_data(id, len as u32, is_last, output.inline());
+        output.share(piece);
+        self.queued -= len;
+        if is_last {
+            self.end = None;
+            return Wrote::End(len);
+        }
+        Wrote::Data(len)
     }
 }

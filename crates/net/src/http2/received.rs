@@ -42,7 +42,7 @@ impl ReceivedRequest<'_> {
         let of_tunnel = request.protocol.map(|protocol| upgrading(&request.head, protocol));
         let head = of_tunnel.as_ref().map_or(request.head, RequestHeadBuf::view);
         let is_tunnel = request.head.method == Method::Connect;
-        let asked = Request { head, has_body: !has_ended && !is_tunnel, began };
+        let asked = Request { head, scheme: request.scheme, has_body: !has_ended && !is_tunnel, began };
         let mut client = InPlace::new(place, id, priority);
         let deferred = match service.answer(peer, &asked, &mut client) {
             Answer::Answered => return client.finish(),

@@ -86,7 +86,7 @@ async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> 
         fields: fields.view(),
     };
     let began = Instant::now();
-    let request = Request { head, has_body: !body.is_empty(), began };
+    let request = Request { head, scheme: None, has_body: !body.is_empty(), began };
     let peer = Client::peer(&client).clone();
     let deferred = match core.answer(&peer, &request, &mut client) {
         Answer::Answered => return (true, client.received),

@@ -9,11 +9,11 @@ use crate::respond::Synthetic;
 use crate::site::Site;
 use crate::trailers::TrailerRule;
 use crate::{Counter, Counters, Fault};
-use sandarac_cache::{Object, Reader};
+use sandarac_cache::{Object, Reader, Store};
 use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
-use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, Timestamp, date};
-use sandarac_net::{Base, BodyBroken, Length, Response, wall};
+use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, StoredHead, Timestamp, date};
+use sandarac_net::{Base, BodyBroken, Length, Response, StoredBlock, wall};
 use std::sync::Arc;
 
 /// The longest Content-Range, with three numbers of 20 digits. Room for less would be taken piece by piece.
@@ -22,6 +22,7 @@ const MAX_CONTENT_RANGE: usize = "bytes -/".len() + 3 * 20;
 /// The delivery of one object to one request.
 pub(crate) struct Delivery<'a> {
     pub(crate) site: &'a Site,
+    pub(crate) store: &'a Store,
     pub(crate) object: Arc<Object>,
     /// Reads the body if it is still arriving.
     pub(crate) reader: Option<Reader>,
@@ -32,6 +33,22 @@ pub(crate) struct Delivery<'a> {
     pub(crate) own: Option<&'a FieldsBuf>,
     /// Which trailers the client gets.
     pub(crate) trailers: Option<TrailerRule>,
+}
+
+/// The place for the header block of an object.
+struct BlockPlace<'a> {
+    store: &'a Store,
+    object: &'a Arc<Object>,
+}
+
+impl StoredBlock for BlockPlace<'_> {
+    fn block(&self, make: fn(&StoredHead) -> Vec<u8>) -> Option<&[u8]> {
+        // An object that is arriving is replaced soon.
+        if self.object.block().is_none() && self.object.body().is_whole() {
+            self.store.keep_block(self.object, make(self.object.head()).into());
+        }
+        self.object.block()
+    }
 }
 
 /// A response whose head was sent.
@@ -149,7 +166,8 @@ impl Delivery<'_> {
             None if bodiless => Length::Told,
             None => Length::Unknown,
         };
-        begin(self.response(status, b"", Base::Stored(head), length));
+        let place = BlockPlace { store: self.store, object: &self.object };
+        begin(self.response(status, b"", Base::Stored(head, &place), length));
         let range = 0..body.len().filter(|_| is_whole).unwrap_or(u64::MAX);
         Ok(Delivered { status, body: if bodiless { None } else { Some(self.body(is_whole, range)) } })
     }
@@ -278,6 +296,7 @@ pub(crate) async fn deliver(
 ) -> Result<Sent, Fault> {
     let delivery = Delivery {
         site: exchange.site,
+        store: &exchange.core.shared.store,
         object,
         reader,
         request: &exchange.request,

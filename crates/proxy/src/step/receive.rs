@@ -40,18 +40,19 @@ pub(crate) enum Verdict {
     Purge,
 }
 
-/// Reads the target, determines the requester, and finds the route.
+/// Reads the target, determines the requester, and finds the route. `stated` is the scheme beside the target, in HTTP/2.
 pub(crate) fn receive<'a>(
     site: &'a Site,
     peer: &'a Peer,
     request: &RequestHead<'a>,
+    stated: Option<Scheme>,
 ) -> Result<Received<'a>, Fault> {
     let target = Target::of(request).map_err(Fault::BadTarget)?;
     let ip = peer.client.map(|address| address.ip());
     let trusted = site.trusts(peer.listener, ip);
     let told = || hop::told_scheme(request.fields);
     let listener_scheme = site.scheme(peer.listener);
-    let scheme = match target.scheme {
+    match target.scheme.or(stated) {
         // Only a proxy before us, or the listener's configuration, can state that the client's connection was
         // another (RFC 9110 §7.4).
         Some(Scheme::Https)
@@ -62,8 +63,13 @@ pub(crate) fn receive<'a>(
         Some(Scheme::Http) if !trusted && peer.tls.is_some() && request.method != Method::Purge => {
             return Err(Fault::Misdirected);
         }
+        _ => {}
+    }
+    // A proxy before us may state the scheme of its own connection to us, or that of its client: the former is http.
+    let stated = || stated.filter(|scheme| *scheme == Scheme::Https);
+    let scheme = match target.scheme {
         Some(scheme) => scheme,
-        None => trusted.then(told).flatten().unwrap_or(listener_scheme),
+        None => trusted.then(|| told().or_else(stated)).flatten().unwrap_or(listener_scheme),
     };
     let host = normal_host(&target, scheme);
     let path = match target.form {

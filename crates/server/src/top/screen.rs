@@ -7,7 +7,7 @@ use sandarac_message::printable::printable;
 
 use super::log_sample::LogSample;
 use super::readings::Readings;
-use crate::admin::{BackendStatus, MetricKind, PoolStatus, Stats, Status};
+use crate::admin::{BackendStatus, Label, PoolStatus, Stats, Status};
 use crate::human::{bytes, grouped, lasting, milliseconds, percent, span};
 
 /// Draws the screen in at most `width` columns and `height` lines.
@@ -139,24 +139,40 @@ fn statuses(sample: &LogSample) -> String {
     line
 }
 
-/// Counters that are normally 0, if they grow.
+/// Counters that are normally 0, if they grow, and why most of them did.
 fn troubles(before: &Stats, now: &Stats) -> Option<String> {
     let names = [
         "refused",
+        "http2_faults",
         "connections_refused",
         "accept_failures",
         "bodies_truncated",
         "clients_slow",
         "log_lines_dropped",
     ];
-    let counters = now.metrics.iter().filter(|metric| metric.kind == MetricKind::Counter);
-    let grown: Vec<_> = counters
-        .filter(|metric| names.contains(&&*metric.name))
-        .map(|metric| (&metric.name, metric.value.whole().saturating_sub(before.get(&metric.name))))
-        .filter(|(_, grown)| *grown > 0)
-        .map(|(name, grown)| format!("{} {}", name.replace('_', " "), grouped(grown)))
+    let grown: Vec<String> = names
+        .into_iter()
+        .filter_map(|name| {
+            let grown = now.get(name).saturating_sub(before.get(name));
+            let reason = main_reason(before, now, name);
+            let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+            (grown > 0).then(|| format!("{} {}{reason}", name.replace('_', " "), grouped(grown)))
+        })
         .collect();
     (!grown.is_empty()).then(|| format!("trouble   {}", grown.join("   ")))
+}
+
+/// The reason for which a counter has grown most; `None` if it is not counted by reason.
+fn main_reason<'a>(before: &Stats, now: &'a Stats, name: &str) -> Option<&'a str> {
+    let of = |stats: &Stats, labels: &[Label]| {
+        let found = stats.metrics.iter().find(|metric| metric.name == name && metric.labels == labels);
+        found.map_or(0, |metric| metric.value.whole())
+    };
+    let grown = now.metrics.iter().filter(|metric| metric.name == name).filter_map(|metric| {
+        let (_, reason) = metric.labels.iter().find(|(label, _)| label == "reason")?;
+        Some((metric.value.whole().saturating_sub(of(before, &metric.labels)), reason))
+    });
+    grown.max_by_key(|(grown, _)| *grown).map(|(_, reason)| &**reason)
 }
 
 #[cfg(test)]
@@ -264,6 +280,19 @@ status   2xx 75.0 %   4xx 25.0 %
         let sample = LogSample::default();
         assert!(!render(&readings(0), &sample, 80, 24).contains("trouble"));
         assert!(render(&readings(4), &sample, 80, 24).contains("\ntrouble   refused 4\n"));
+    }
+
+    #[test]
+    fn a_trouble_that_is_counted_by_reason_shows_how_much_it_grew_and_the_main_reason() {
+        let faults = |pings, resets| {
+            [("ping-flood", pings), ("rapid-reset", resets)]
+                .map(|(reason, count)| Metric::counter("http2_faults", "", count).with("reason", reason))
+        };
+        let mut readings = readings(0);
+        readings.before.metrics.extend(faults(1000, 3));
+        readings.now.metrics.extend(faults(1002, 8));
+        let screen = render(&readings, &LogSample::default(), 80, 24);
+        assert!(screen.contains("\ntrouble   http2 faults 7 (rapid-reset)\n"), "{screen}");
     }
 
     #[test]

@@ -338,7 +338,7 @@ fn an_encoded_request_is_read_without_the_fields_of_the_connection() {
             request::read(&mut decoder, &out, true, false, &Limits::default(), &mut buf).unwrap().unwrap();
         assert_eq!((read.head.method, read.head.target), (Method::Purge, &b"/x?y"[..]));
         assert_eq!(lines(read.head.fields), "host: a.example\r\naccept-encoding: gzip\r\nx-kept: Value\r\n");
-        assert_eq!(read.scheme, Some("https"));
+        assert_eq!(read.scheme, Some(sandarac_message::target::Scheme::Https));
     }
 }
 

@@ -212,3 +212,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_value_that_is_written_in_place_is_one_string() {
+    for len in [0, 1, 126, 127, 128, 300] {
+        let value = "v".repeat(len);
+        let mut block = Vec::new();
+        encode::written(&mut block, Name::CacheStatus, |out| out.extend_from_slice(value.as_bytes()));
+        assert_eq!(decode(&mut Decoder::new(4096), &block), Ok(list(&[("cache-status", &value)])), "{len}");
+    }
+    let mut block = Vec::new();
+    encode::written(&mut block, Name::CacheStatus, |out| out.extend_from_slice(b"a\r\nb"));
+    assert_eq!(decode(&mut Decoder::new(4096), &block), Ok(list(&[("cache-status", "a  b")])));
+}

@@ -52,7 +52,7 @@ impl Visitor {
                 _ => {}
             }
             let body = sent.ask.body.clone().unwrap_or_default();
-            let (stream, request) = client.request(&sent.ask.to_fields(), &body);
+            let (stream, request) = client.request(&sent.ask.to_fields(about.entrance == "streams"), &body);
             bytes.extend(request);
             if self.random.percent(10) {
                 let urgency = [b"u=", &[b'0' + self.random.below(8) as u8][..], b", i"].concat();

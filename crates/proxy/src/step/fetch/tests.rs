@@ -58,7 +58,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             fields: fields.view(),
         };
         let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1 };
-        let received = receive(&site, &peer, &head).unwrap();
+        let received = receive(&site, &peer, &head, None).unwrap();
         let rule = received.route.cache_rule().unwrap();
         let directives = RequestDirectives::default();
         let query =

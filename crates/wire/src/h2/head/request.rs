@@ -8,6 +8,7 @@ use super::refusal::Refusal;
 use super::section::Section;
 use crate::h1::Limits;
 use crate::h1::scan::find_target_end;
+use sandarac_message::target::Scheme;
 use sandarac_message::{Method, RequestHead, Version, is_token};
 
 /// A request with a complete head.
@@ -16,9 +17,8 @@ pub struct Request<'a> {
     /// The head. Its target begins with a slash, or is `*`; that of CONNECT without a protocol is the
     /// authority. Its Host is valid and comes from `:authority`, or else from Host. Cookies are joined.
     pub head: RequestHead<'a>,
-    /// `http` or `https` in lower case; `None` for CONNECT without a protocol. The caller MUST NOT trust
-    /// it, because the client chooses it.
-    pub scheme: Option<&'static str>,
+    /// `:scheme`; `None` for CONNECT without a protocol. The caller MUST NOT trust it, because the client chooses it.
+    pub scheme: Option<Scheme>,
     /// The protocol of an extended CONNECT (RFC 8441 §4), as `websocket`.
     pub protocol: Option<&'a [u8]>,
     /// Content-Length. The connection checks it against the data.
@@ -105,10 +105,10 @@ fn request<'a>(
     })
 }
 
-fn scheme(text: &[u8]) -> Result<&'static str, Refusal> {
+fn scheme(text: &[u8]) -> Result<Scheme, Refusal> {
     match text {
-        _ if text.eq_ignore_ascii_case(b"https") => Ok("https"),
-        _ if text.eq_ignore_ascii_case(b"http") => Ok("http"),
+        _ if text.eq_ignore_ascii_case(b"https") => Ok(Scheme::Https),
+        _ if text.eq_ignore_ascii_case(b"http") => Ok(Scheme::Http),
         _ => Err(Refusal::InvalidScheme),
     }
 }

@@ -100,6 +100,22 @@ pub fn field(out: &mut Vec<u8>, id: Name, name: &[u8], value: &[u8], strings: St
     }
 }
 
+/// One field whose value `write` appends.
+pub fn written(out: &mut Vec<u8>, name: Name, write: impl FnOnce(&mut Vec<u8>)) {
+    field(out, name, name.text().as_bytes(), b"", Strings::Plain);
+    let at = out.len();
+    write(out);
+    let len = out.len() - at;
+    // Lengths below this take the one byte that is there (RFC 7541 §5.1).
+    if len < 0x7f && find_control(&out[at..], 0) == len {
+        out[at - 1] = len as u8;
+    } else {
+        let value = out.split_off(at);
+        out.pop();
+        sanitised(out, &value, Strings::Plain);
+    }
+}
+
 #[cold]
 fn sanitised(out: &mut Vec<u8>, value: &[u8], strings: Strings) {
     let clean = |&byte: &u8| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { byte };
