@@ -271,7 +271,7 @@ mod tests {
         assert!(slot.at == place && slot.bytes().iter().all(|&byte| byte == 0));
     }
 
-    /// Two pages, the first written, sent by `sendfile` into a pair of sockets, which takes no copy.
+    /// Fails if slots are not punched, and with huge pages.
     #[test]
     fn bytes_that_were_sent_stay_what_they_were_when_the_slot_is_used_again() {
         use std::io::Read;
