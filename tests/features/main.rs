@@ -19,6 +19,7 @@ mod fields;
 mod health;
 mod hedging;
 mod http2;
+mod http2_origins;
 mod inferred;
 mod invalidation;
 mod large_bodies;

@@ -1,4 +1,5 @@
-//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`.
+//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`; `h2://host:port` or `h2+unix:/path` if it speaks
+//! HTTP/2 in clear.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -8,8 +9,19 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     endpoint: Endpoint,
-    is_tls: bool,
+    scheme: Scheme,
     authority: Box<str>,
+}
+
+/// What is spoken over the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Scheme {
+    /// HTTP/1.1 in clear.
+    Http,
+    /// HTTP/2 in clear, with prior knowledge (RFC 9113 §3.3).
+    Http2,
+    /// TLS, which negotiates the protocol in it.
+    Https,
 }
 
 /// What to connect to.
@@ -38,7 +50,12 @@ impl Address {
 
     /// Whether connections are encrypted.
     pub fn is_tls(&self) -> bool {
-        self.is_tls
+        self.scheme == Scheme::Https
+    }
+
+    /// Whether the backend is known to speak HTTP/2 in clear.
+    pub fn is_http2(&self) -> bool {
+        self.scheme == Scheme::Http2
     }
 
     /// The `Host` value of the balancer's own requests, such as checks: host and port, without the port if it
@@ -48,12 +65,12 @@ impl Address {
     }
 
     /// The Unix socket at `path`, which MUST be absolute.
-    fn unix(path: &Path) -> Address {
-        Address { endpoint: Endpoint::Unix(path.to_path_buf()), is_tls: false, authority: "localhost".into() }
+    fn unix(path: &Path, scheme: Scheme) -> Address {
+        Address { endpoint: Endpoint::Unix(path.to_path_buf()), scheme, authority: "localhost".into() }
     }
 
-    fn tcp(host: Host, port: Option<u16>, is_tls: bool) -> Address {
-        let usual = if is_tls { 443 } else { 80 };
+    fn tcp(host: Host, port: Option<u16>, scheme: Scheme) -> Address {
+        let usual = if scheme == Scheme::Https { 443 } else { 80 };
         let port = port.unwrap_or(usual);
         let name = match &host {
             Host::Name(name) => name.to_string(),
@@ -61,7 +78,23 @@ impl Address {
             Host::Ip(IpAddr::V6(ip)) => format!("[{ip}]"),
         };
         let authority = if port == usual { name } else { format!("{name}:{port}") };
-        Address { endpoint: Endpoint::Tcp(host, port), is_tls, authority: authority.into() }
+        Address { endpoint: Endpoint::Tcp(host, port), scheme, authority: authority.into() }
+    }
+}
+
+impl Scheme {
+    fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Http2 => "h2",
+            Scheme::Https => "https",
+        }
+    }
+
+    fn of(name: &str) -> Option<Scheme> {
+        [Scheme::Http, Scheme::Http2, Scheme::Https]
+            .into_iter()
+            .find(|scheme| scheme.name().eq_ignore_ascii_case(name))
     }
 }
 
@@ -69,8 +102,8 @@ impl std::fmt::Display for Address {
     /// Writes the address in the form that [`Address::from_str`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.endpoint {
-            Endpoint::Tcp(..) if self.is_tls => write!(f, "https://{}", self.authority),
-            Endpoint::Tcp(..) => write!(f, "http://{}", self.authority),
+            Endpoint::Tcp(..) => write!(f, "{}://{}", self.scheme.name(), self.authority),
+            Endpoint::Unix(path) if self.is_http2() => write!(f, "h2+unix:{}", path.display()),
             Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -115,7 +148,7 @@ impl std::fmt::Display for AddressError {
             AddressError::Empty => f.write_str("a backend address is empty"),
             AddressError::NoScheme(_) => f.write_str("a backend address starts with http:// or unix:"),
             AddressError::UnknownScheme(scheme) => {
-                write!(f, "backends are reached by http:// or unix:, not by {scheme}")
+                write!(f, "backends are reached by http://, https://, h2:// or unix:, not by {scheme}")
             }
             AddressError::UserInfo => f.write_str("a backend address holds no user name or password"),
             AddressError::Path(_) => f.write_str(
@@ -138,15 +171,18 @@ impl std::error::Error for AddressError {}
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443), or
-    /// `unix:/path`. One `/` after the authority is allowed.
+    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443) or `h2` (port 80),
+    /// `unix:/path`, or `h2+unix:/path`. One `/` after the authority is allowed.
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(AddressError::Empty);
         }
         if let Some(path) = text.strip_prefix("unix:") {
-            return socket(path);
+            return socket(path, Scheme::Http);
+        }
+        if let Some(path) = text.strip_prefix("h2+unix:") {
+            return socket(path, Scheme::Http2);
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(AddressError::NoScheme(if text.starts_with('/') {
@@ -155,10 +191,8 @@ impl FromStr for Address {
                 format!("http://{text}")
             }));
         };
-        let is_tls = match scheme.to_ascii_lowercase().as_str() {
-            "http" => false,
-            "https" => true,
-            _ => return Err(AddressError::UnknownScheme(format!("{scheme}://"))),
+        let Some(scheme) = Scheme::of(scheme) else {
+            return Err(AddressError::UnknownScheme(format!("{scheme}://")));
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, after) = rest.split_at(end);
@@ -166,17 +200,14 @@ impl FromStr for Address {
             return Err(AddressError::UserInfo);
         }
         if !matches!(after, "" | "/") {
-            return Err(AddressError::Path(format!(
-                "{}://{authority}",
-                if is_tls { "https" } else { "http" }
-            )));
+            return Err(AddressError::Path(format!("{}://{authority}", scheme.name())));
         }
         let (host, port) = split_port(authority)?;
-        Ok(Address::tcp(host, port, is_tls))
+        Ok(Address::tcp(host, port, scheme))
     }
 }
 
-fn socket(path: &str) -> Result<Address, AddressError> {
+fn socket(path: &str, scheme: Scheme) -> Result<Address, AddressError> {
     // The length of sun_path in sockaddr_un, less the NUL that ends it.
     const LONGEST: usize = 107;
     if !path.starts_with('/') {
@@ -186,7 +217,7 @@ fn socket(path: &str) -> Result<Address, AddressError> {
     if path.len() > LONGEST || path.contains(char::is_control) {
         return Err(AddressError::SocketPath);
     }
-    Ok(Address::unix(Path::new(path)))
+    Ok(Address::unix(Path::new(path), scheme))
 }
 
 fn split_port(authority: &str) -> Result<(Host, Option<u16>), AddressError> {
@@ -260,6 +291,22 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_backends_that_speak_http_2_are_read_and_written_alike() {
+        for (text, written, authority) in [
+            ("h2://app.internal:50051/", "h2://app.internal:50051", "app.internal:50051"),
+            ("H2://app.internal", "h2://app.internal", "app.internal"),
+            ("h2+unix:/run/app.sock", "h2+unix:/run/app.sock", "localhost"),
+        ] {
+            let address = read(text).unwrap();
+            assert!(address.is_http2() && !address.is_tls());
+            assert_eq!((address.to_string().as_str(), address.authority()), (written, authority));
+            assert_eq!(read(written).unwrap(), address);
+        }
+        assert_ne!(read("h2://app:80").unwrap(), read("http://app:80").unwrap());
+        assert_eq!(read("h2+unix:app.sock"), Err(AddressError::RelativePath("app.sock".to_owned())));
+    }
+
+    #[test]
     fn addresses_are_read_and_written_alike() {
         for (text, written, authority) in [
             ("http://localhost:8000", "http://localhost:8000", "localhost:8000"),
@@ -308,7 +355,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused_and_what_is_read_reads_again(text in "(http://|unix:/)?[ -~]{0,40}") {
+        fn any_text_is_read_or_refused_and_what_is_read_reads_again(text in "(http://|h2://|unix:/|h2[+]unix:/)?[ -~]{0,40}") {
             if let Ok(address) = read(&text) {
                 proptest::prop_assert_eq!(read(&address.to_string()), Ok(address));
             }

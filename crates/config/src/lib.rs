@@ -52,7 +52,7 @@ pub use shared::{
 };
 pub use suggest::closest;
 pub use tls::{
-    AcmeConfig, CIPHER_SUITES, CertificateConfig, ClientCertificateForward, ClientCertificateMode,
-    ClientCertificatesConfig, ExternalAccountConfig, ListenerTls, PoolTls, TlsVersion,
+    AcmeConfig, ApplicationProtocol, CIPHER_SUITES, CertificateConfig, ClientCertificateForward,
+    ClientCertificateMode, ClientCertificatesConfig, ExternalAccountConfig, ListenerTls, PoolTls, TlsVersion,
 };
 pub use value::{Secret, duration};

@@ -106,6 +106,11 @@ pub fn accepts_trailers(request: Fields<'_>) -> bool {
     })
 }
 
+/// Whether a message is one of gRPC, whose clients read trailers and whose bodies are streams.
+pub fn is_grpc(fields: Fields<'_>) -> bool {
+    fields.get(Name::ContentType).is_some_and(|media| media.starts_with(b"application/grpc"))
+}
+
 /// Whether a field may be in a trailer section (RFC 9110 §6.5.1). False if it frames, routes, authenticates
 /// or modifies the message, or determines its caching: all that is settled before the body.
 pub fn is_trailer(field: &Field<'_>) -> bool {

@@ -1,6 +1,7 @@
 //! Message bodies as they arrive on a connection, with any framing.
 
 use crate::Conn;
+use crate::http2::origin::StreamFault;
 use sandarac_message::FieldsBuf;
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::Refusal;
@@ -42,6 +43,8 @@ pub enum BodyError {
     Late,
     /// The connection failed.
     Io(io::Error),
+    /// The stream of HTTP/2 that carries it has ended early.
+    Stream(StreamFault),
 }
 
 impl From<BodyFraming> for Framer {

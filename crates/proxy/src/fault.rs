@@ -5,8 +5,9 @@ use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
-use sandarac_net::BodyError;
+use sandarac_net::{BodyError, StreamFault};
 use sandarac_wire::h1::Refusal;
+use sandarac_wire::h2::{self, ErrorCode};
 use std::io;
 
 /// Why an exchange has no response from the origin or the store. Each becomes a response in
@@ -69,6 +70,12 @@ pub enum Fault {
     TooManyInterim,
     /// 101 although no other protocol was requested.
     UnaskedSwitch,
+    /// The backend does not speak HTTP/2, although its address says so, or it was negotiated.
+    NoHttp2,
+    /// A request over HTTP/2 has no response.
+    Http2(StreamFault),
+    /// The request asks for another protocol, and the backend does not offer that over HTTP/2 (RFC 8441 §3).
+    NoExtendedConnect,
     /// The response broke off.
     ResponseBroken,
     /// The header edits make the head too large.
@@ -79,7 +86,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 33] = [
+    pub const EACH: [Fault; 40] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -110,6 +117,13 @@ impl Fault {
         Fault::BadResponse(Refusal::ALL[0]),
         Fault::TooManyInterim,
         Fault::UnaskedSwitch,
+        Fault::NoHttp2,
+        Fault::Http2(StreamFault::GoingAway),
+        Fault::Http2(StreamFault::Refused),
+        Fault::Http2(StreamFault::Reset(ErrorCode::INTERNAL_ERROR)),
+        Fault::Http2(StreamFault::Violation(h2::Fault::ContentLengthMismatch)),
+        Fault::Http2(StreamFault::Unresponsive),
+        Fault::NoExtendedConnect,
         Fault::ResponseBroken,
         Fault::HeadTooLarge,
         Fault::Loop,
@@ -146,6 +160,9 @@ impl Fault {
             Fault::BadResponse(_) => "bad-response",
             Fault::TooManyInterim => "too-many-interim",
             Fault::UnaskedSwitch => "unasked-switch",
+            Fault::NoHttp2 => "no-http2",
+            Fault::Http2(fault) => stream_fault_name(*fault),
+            Fault::NoExtendedConnect => "no-extended-connect",
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
             Fault::Loop => "loop",
@@ -174,6 +191,9 @@ impl Fault {
             | Fault::BadResponse(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
+            | Fault::NoHttp2
+            | Fault::Http2(_)
+            | Fault::NoExtendedConnect
             | Fault::ResponseBroken
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
@@ -208,7 +228,16 @@ impl Fault {
             Fault::NoResponse => ProxyError::ConnectionTerminated,
             Fault::ResponseLate => ProxyError::HttpResponseTimeout,
             Fault::BadResponse(refusal) => proxy_error(*refusal),
-            Fault::Unasked | Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
+            Fault::Http2(StreamFault::GoingAway | StreamFault::Refused | StreamFault::Lost) => {
+                ProxyError::ConnectionTerminated
+            }
+            Fault::Http2(StreamFault::Unresponsive) => ProxyError::HttpResponseTimeout,
+            Fault::Unasked
+            | Fault::TooManyInterim
+            | Fault::UnaskedSwitch
+            | Fault::NoHttp2
+            | Fault::Http2(_) => ProxyError::HttpProtocolError,
+            Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
             Fault::NoDescriptors | Fault::HeadTooLarge => ProxyError::ProxyInternalError,
@@ -249,6 +278,9 @@ impl Fault {
             Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
             Fault::TooManyInterim => "the backend sent interim responses without end".into(),
             Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
+            Fault::NoHttp2 => "the backend does not speak HTTP/2".into(),
+            Fault::Http2(fault) => stream_fault_text(*fault),
+            Fault::NoExtendedConnect => "the backend offers no other protocol over HTTP/2".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
@@ -284,6 +316,8 @@ impl Fault {
                 | Fault::BadResponse(_)
                 | Fault::TooManyInterim
                 | Fault::UnaskedSwitch
+                | Fault::NoHttp2
+                | Fault::Http2(_)
                 | Fault::ResponseBroken
         )
     }
@@ -294,8 +328,45 @@ impl Fault {
             BodyError::Truncated => Fault::BodyBroken(None),
             BodyError::Refused(refusal) => Fault::BodyBroken(Some(refusal)),
             BodyError::Late => Fault::BodyLate,
-            BodyError::Io(_) => Fault::ClientGone,
+            BodyError::Io(_) | BodyError::Stream(_) => Fault::ClientGone,
         }
+    }
+}
+
+impl From<StreamFault> for Fault {
+    /// The fault of a request over HTTP/2; one that HTTP/1.1 has too is the same.
+    fn from(fault: StreamFault) -> Fault {
+        match fault {
+            StreamFault::Lost => Fault::NoResponse,
+            StreamFault::TooManyInterim => Fault::TooManyInterim,
+            fault => Fault::Http2(fault),
+        }
+    }
+}
+
+const fn stream_fault_name(fault: StreamFault) -> &'static str {
+    match fault {
+        StreamFault::GoingAway => "going-away",
+        StreamFault::Refused => "stream-refused",
+        StreamFault::Reset(_) => "stream-reset",
+        StreamFault::Malformed(_) => "bad-response",
+        StreamFault::Violation(_) => "http2-violation",
+        StreamFault::TooManyInterim => "too-many-interim",
+        StreamFault::Lost => "no-response",
+        StreamFault::Unresponsive => "unresponsive",
+    }
+}
+
+fn stream_fault_text(fault: StreamFault) -> String {
+    match fault {
+        StreamFault::GoingAway => "the backend accepts no more requests on the connection".into(),
+        StreamFault::Refused => "the backend refused the stream".into(),
+        StreamFault::Reset(code) => format!("the backend reset the stream: {}", code.name()),
+        StreamFault::Malformed(refusal) => format!("the backend's response is malformed: {refusal}"),
+        StreamFault::Violation(fault) => format!("the backend violates HTTP/2: {fault} ({})", fault.name()),
+        StreamFault::TooManyInterim => Fault::TooManyInterim.text(),
+        StreamFault::Lost => Fault::NoResponse.text(),
+        StreamFault::Unresponsive => "the backend replies to nothing on the connection".into(),
     }
 }
 

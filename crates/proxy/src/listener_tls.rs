@@ -2,7 +2,7 @@
 //! process runs.
 
 use arc_swap::ArcSwap;
-use sandarac_config::{CertificateConfig, ClientCertificateMode, PoolTls, TlsVersion};
+use sandarac_config::{ApplicationProtocol, CertificateConfig, ClientCertificateMode, PoolTls, TlsVersion};
 use sandarac_net::AcceptTls;
 use sandarac_tls::{
     CertificateFiles, ClientCertificates, ClientMode, ClientSettings, Fault, Loading, ServerSettings,
@@ -115,6 +115,14 @@ pub fn client_settings(config: &PoolTls) -> ClientSettings {
     ClientSettings {
         ca: config.ca.clone(),
         client_certificate: config.client_certificate.as_ref().map(files),
+        alpn: config
+            .alpn
+            .iter()
+            .map(|protocol| match protocol {
+                ApplicationProtocol::Http1 => "http/1.1",
+                ApplicationProtocol::Http2 => "h2",
+            })
+            .collect(),
         dangerous_skip_verification: config.dangerous_skip_verification,
     }
 }

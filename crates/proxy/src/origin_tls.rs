@@ -13,6 +13,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct OriginTls {
     config: Arc<ClientConfig>,
+    /// The same without an offer of HTTP/2.
+    without_http2: Arc<ClientConfig>,
     /// The name that is asked for and verified; that of the address if `None`.
     server_name: Option<ServerName<'static>>,
 }
@@ -26,7 +28,21 @@ impl PartialEq for OriginTls {
 impl OriginTls {
     /// TLS with `config`. `server_name` is asked for and verified, if given, else the host of each address.
     pub fn new(config: Arc<ClientConfig>, server_name: Option<ServerName<'static>>) -> OriginTls {
-        OriginTls { config, server_name }
+        let mut without_http2 = config.clone();
+        if config.alpn_protocols.iter().any(|name| name == b"h2") {
+            Arc::make_mut(&mut without_http2).alpn_protocols = vec![b"http/1.1".to_vec()];
+        }
+        OriginTls { config, without_http2, server_name }
+    }
+
+    /// Whether HTTP/2 is offered.
+    pub(crate) fn offers_http2(&self) -> bool {
+        !Arc::ptr_eq(&self.config, &self.without_http2)
+    }
+
+    /// The same without an offer of HTTP/2.
+    pub(crate) fn without_http2(&self) -> OriginTls {
+        OriginTls { config: self.without_http2.clone(), ..self.clone() }
     }
 
     /// Serves the handshake on a connection to `endpoint`.

@@ -30,8 +30,12 @@ impl TrailerRule {
 
 /// Writes the end of a chunked request body, with the trailers that `rule` allows.
 pub(crate) fn end_request(out: &mut Vec<u8>, trailers: &FieldsBuf, rule: Option<&TrailerRule>) {
-    let kept = kept(trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_suspect(field));
-    encode::last_chunk(out, kept.view());
+    encode::last_chunk(out, of_request(trailers, rule).view());
+}
+
+/// The trailers of a request that `rule` allows.
+pub(crate) fn of_request(trailers: &FieldsBuf, rule: Option<&TrailerRule>) -> FieldsBuf {
+    kept(trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_suspect(field))
 }
 
 /// The trailers of a response that `rule` allows for the client.

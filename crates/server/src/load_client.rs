@@ -62,7 +62,7 @@ impl From<BodyError> for Fault {
         match error {
             BodyError::Io(error) => Fault::Io(error),
             BodyError::Late => Fault::Io(io::ErrorKind::TimedOut.into()),
-            BodyError::Truncated => Fault::Truncated,
+            BodyError::Truncated | BodyError::Stream(_) => Fault::Truncated,
             BodyError::Refused(refusal) => Fault::Malformed(refusal.text()),
         }
     }

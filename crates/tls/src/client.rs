@@ -26,6 +26,8 @@ pub struct ClientSettings {
     pub ca: Vec<PathBuf>,
     /// The certificate that is presented if the origin asks for one.
     pub client_certificate: Option<CertificateFiles>,
+    /// The protocols that are offered, by their ALPN names, the preferred one first; HTTP/1.1 if empty.
+    pub alpn: Vec<&'static str>,
     /// Whether any certificate of any name is accepted.
     pub dangerous_skip_verification: bool,
 }
@@ -70,7 +72,8 @@ impl ClientSettings {
                 builder.with_client_cert_resolver(Arc::new(resolver))
             }
         };
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let offered = if self.alpn.is_empty() { &["http/1.1"][..] } else { &self.alpn };
+        config.alpn_protocols = offered.iter().map(|name| name.as_bytes().to_vec()).collect();
         config.resumption = Resumption::in_memory_sessions(MAX_SESSIONS);
         Ok(ClientTls { config: Arc::new(config), warnings })
     }

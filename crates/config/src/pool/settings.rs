@@ -21,8 +21,9 @@ use crate::value::{Key, Text, choice};
 settings! {
     /// A pool.
     pub(crate) struct PoolSettings {
-        /// Where the backends are: `http://host:port`, `https://host:port` or `unix:/path`, or a table with more settings. Names are
-        /// resolved again when their DNS records expire.
+        /// Where the backends are: `http://host:port`, `https://host:port` or `unix:/path`, or a table with more settings;
+        /// `h2://host:port` or `h2+unix:/path` if they speak HTTP/2 in clear. Names are resolved again when their DNS
+        /// records expire.
         backends: Vec<At<BackendSettings>> = Vec::new(), unset "the pool has a `discover`" "[\"http://127.0.0.1:8000\"]";
         /// How a backend is chosen. `least_requests`: of two drawn at random, the one with fewer requests in flight.
         /// `resume`: the worker that is best at the request's class, by the résumés that workers keep. `peak_ewma`: of
@@ -47,8 +48,8 @@ settings! {
         /// large groups, the one already serving continues.
         single_version: At<bool> = At::nowhere(Settings::default().single_version);
         /// The most requests in flight to each backend. When all are full, requests wait in the queue; if `balance`
-        /// uses classes, a request also waits when the best backend for it is full and worth waiting for. Each request
-        /// has its own connection, so this also limits active connections.
+        /// uses classes, a request also waits when the best backend for it is full and worth waiting for. Over HTTP/1.1
+        /// each request has its own connection, so this also limits active connections.
         max_in_flight: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "64";
         /// The most requests that wait for a place at a backend of this pool, first come, first served; more are
         /// answered with 503. With 0 no request waits.
@@ -114,7 +115,7 @@ settings! {
 
     /// A backend.
     pub(crate) struct BackendTable {
-        /// Its address: `http://host:port`, `https://host:port` or `unix:/path`.
+        /// Its address: `http://host:port`, `https://host:port`, `h2://host:port`, `unix:/path` or `h2+unix:/path`.
         address: Option<At<Address>> = None, required "\"http://127.0.0.1:8000\"";
         /// Its share of the load relative to others. It has no effect with `fallback`.
         weight: At<Bounded<1, { Backend::MAX_WEIGHT }>> = At::nowhere(Bounded::of::<1>());

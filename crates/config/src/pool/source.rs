@@ -217,6 +217,8 @@ pub(crate) fn etcd(settings: &At<EtcdSettings>, report: &mut Report) -> Option<S
     for endpoint in endpoints {
         if matches!(endpoint.value.endpoint(), Endpoint::Unix(_)) {
             report.error(endpoint.place.clone(), "etcd is reached by http://, not by a Unix socket");
+        } else if endpoint.value.is_http2() {
+            report.error(endpoint.place.clone(), "etcd is reached by http://, not by h2://");
         }
     }
     let login = match (user, password) {

@@ -101,7 +101,7 @@ fn client_certificates(
 
 /// TLS to the backends of a pool.
 pub(crate) fn pool_tls(settings: &At<PoolTlsSettings>, report: &mut Report) -> PoolTls {
-    let PoolTlsSettings { ca, server_name, client_certificate, dangerous_skip_verification } =
+    let PoolTlsSettings { ca, server_name, alpn, client_certificate, dangerous_skip_verification } =
         &settings.value;
     if let Some(settings) = client_certificate
         && settings.value.default.value
@@ -113,10 +113,15 @@ pub(crate) fn pool_tls(settings: &At<PoolTlsSettings>, report: &mut Report) -> P
         let place = dangerous_skip_verification.place.clone();
         report.error(place, "with `dangerous_skip_verification`, `ca` would have no effect");
     }
+    if alpn.value.is_empty() {
+        let error = report.error(alpn.place.clone(), "`alpn` needs a protocol");
+        error.help = Some("alpn = [\"h2\", \"http/1.1\"]".to_owned());
+    }
     let certificate = client_certificate.as_ref().and_then(|settings| certificate(settings, report));
     PoolTls {
         ca: paths(ca),
         server_name: server_name.as_ref().map(|name| name.value.0.clone()),
+        alpn: alpn.value.clone(),
         client_certificate: certificate.map(|made| CertificateConfig { default: false, ..made }),
         dangerous_skip_verification: dangerous_skip_verification.value,
     }

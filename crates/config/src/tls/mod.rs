@@ -15,8 +15,8 @@ pub(crate) use acme_settings::{AcmeSettings, CertifiedName};
 pub use client_certificate_forward::ClientCertificateForward;
 pub(crate) use hsts::HstsChoice;
 pub(crate) use make::{listener_tls, pool_tls};
+pub use settings::{ApplicationProtocol, ClientCertificateMode, TlsVersion};
 pub(crate) use settings::{CertificateSettings, ListenTlsSettings, PoolTlsSettings};
-pub use settings::{ClientCertificateMode, TlsVersion};
 
 /// TLS on a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,17 +68,31 @@ pub struct ClientCertificatesConfig {
 }
 
 /// TLS to the backends of a pool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolTls {
     /// Files with the certificates of the CAs that are trusted; those of the system if empty.
     pub ca: Vec<PathBuf>,
     /// The name that the certificates of the backends must have, and that is asked for; the host of the address if
     /// `None`.
     pub server_name: Option<Box<str>>,
+    /// The protocols that are offered, the preferred one first; at least one.
+    pub alpn: Vec<ApplicationProtocol>,
     /// The certificate that is presented if a backend asks for one. It is never the default one.
     pub client_certificate: Option<CertificateConfig>,
     /// Whether any certificate of any name is accepted.
     pub dangerous_skip_verification: bool,
+}
+
+impl Default for PoolTls {
+    fn default() -> PoolTls {
+        PoolTls {
+            ca: Vec::new(),
+            server_name: None,
+            alpn: vec![ApplicationProtocol::Http1],
+            client_certificate: None,
+            dangerous_skip_verification: false,
+        }
+    }
 }
 
 /// The suites that there are, by the names of IANA, those of TLS 1.3 first.

@@ -163,7 +163,10 @@ impl Client for Http2Client {
             Poll::Ready(step) => step,
             Poll::Pending if self.awaits_continue => return Poll::Pending,
             Poll::Pending => {
-                self.stream.streams.borrow_mut().start_awaiting(self.stream.id);
+                // The messages of gRPC come when there are some, at no rate.
+                if !self.body.is_stream {
+                    self.stream.streams.borrow_mut().start_awaiting(self.stream.id);
+                }
                 loop {
                     if !self.body_deadline.is_set() {
                         self.body_deadline.set(self.limits.body_timeout);

@@ -1,12 +1,14 @@
-//! HTTP/2 with clients (RFC 9113), over the codec in [`sandarac_wire::h2`]: the session of a connection, its streams, and the order in
-//! which responses are sent (RFC 9218).
+//! HTTP/2 (RFC 9113), over the codec in [`sandarac_wire::h2`]: with clients, the session of a connection, its streams, and the order
+//! in which responses are sent (RFC 9218); with backends, in [`origin`].
 
 mod client;
 mod encoder;
 mod in_place;
+pub(crate) mod origin;
 mod outgoing;
 mod received;
 mod schedule;
+mod scratch;
 mod session;
 mod streams;
 

@@ -8,7 +8,7 @@ use crate::task::spawn;
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use sandarac_message::{Method, Name, RequestHead, RequestHeadBuf};
+use sandarac_message::{Method, RequestHead, RequestHeadBuf, hop};
 use sandarac_wire::h2::head::request;
 use sandarac_wire::h2::{ErrorCode, Priority};
 use std::cell::RefCell;
@@ -51,12 +51,11 @@ impl ReceivedRequest<'_> {
         if place.streams.exchanges() >= MAX_EXCHANGES {
             return place.streams.wire.reset(id, ErrorCode::REFUSED_STREAM, place.output.inline());
         }
-        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let body = RequestBody {
             length: if has_ended { Some(0) } else { request.content_length },
             expect_continue: request.expect_continue,
             is_tunnel,
-            is_stream: content_type.starts_with(b"application/grpc"),
+            is_stream: hop::is_grpc(head.fields),
         };
         place.streams.open(id, priority, has_ended);
         let mut client = Http2Client::new(streams.clone(), id, peer.clone(), *limits, body);

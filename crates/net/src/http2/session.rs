@@ -5,21 +5,21 @@
 
 use super::in_place::{InPlace, Place};
 use super::received::ReceivedRequest;
+use super::scratch::Scratch;
 use super::streams::Streams;
-use crate::lent::{Lend, Lent, Spare};
+use crate::lent::Lent;
 use crate::service::{Peer, Refused, Service};
 use crate::sessions::Sessions;
-use crate::{Conn, Moment, Output, RateGauge, Timer};
+use crate::{Conn, Moment, RateGauge, Timer};
 use sandarac_message::FieldsBuf;
 use sandarac_wire::h2::connection::{Config, Connection, Event};
 use sandarac_wire::h2::settings::Settings;
-use sandarac_wire::h2::{Fault, HeadBuf, Priority};
+use sandarac_wire::h2::{Fault, Priority};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 
 /// Concurrent requests of a connection (RFC 9113 §6.5.2 recommends no fewer).
@@ -53,41 +53,6 @@ pub(crate) enum End {
     Linger,
     /// It is reset.
     Reset,
-}
-
-/// Memory for decoding and encoding.
-#[derive(Default)]
-struct Scratch {
-    head: HeadBuf,
-    output: Output,
-    block: Vec<u8>,
-}
-
-thread_local! {
-    static SCRATCH: Spare<Scratch> = const { RefCell::new(Vec::new()) };
-}
-
-impl Lend for Scratch {
-    /// A core works for one connection at a time.
-    const KEPT: usize = 1;
-
-    fn make() -> Scratch {
-        Scratch::default()
-    }
-
-    fn spare() -> &'static LocalKey<Spare<Scratch>> {
-        &SCRATCH
-    }
-
-    fn clear(&mut self) {
-        self.head.clear();
-        self.output.clear();
-        self.block.clear();
-    }
-
-    fn is_clear(&self) -> bool {
-        self.head.is_clear() && self.output.is_empty() && self.block.is_empty()
-    }
 }
 
 /// Serves a connection that speaks HTTP/2 to its end.

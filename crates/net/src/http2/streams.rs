@@ -7,7 +7,7 @@ use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
 use crate::service::SessionLimits;
 use crate::{MinimumRate, Moment, Output, RateGauge};
-use sandarac_message::{FieldsBuf, Piece};
+use sandarac_message::{FieldsBuf, Piece, hop};
 use sandarac_wire::h2::connection::Connection;
 use sandarac_wire::h2::{ErrorCode, Priority};
 use std::collections::BTreeMap;
@@ -191,7 +191,8 @@ impl Streams {
     }
 
     /// The trailers of a request were received.
-    pub(super) fn receive_trailers(&mut self, id: u32, trailers: FieldsBuf) {
+    pub(super) fn receive_trailers(&mut self, id: u32, mut trailers: FieldsBuf) {
+        trailers.retain(|field| hop::is_trailer(&field));
         if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
             request.end = Some(trailers);
             Streams::wake(request);

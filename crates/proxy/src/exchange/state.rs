@@ -84,9 +84,10 @@ impl Exchange<'_> {
         }
     }
 
-    /// The trailers of the response that the client gets; none unless it reads them.
+    /// The trailers of the response that the client gets; none unless it reads them. Clients of gRPC always do.
     pub(crate) fn trailers(&self) -> Option<TrailerRule> {
-        let edits = self.edits.filter(|_| hop::accepts_trailers(self.request.fields));
+        let fields = self.request.fields;
+        let edits = self.edits.filter(|_| hop::accepts_trailers(fields) || hop::is_grpc(fields));
         edits.map(|edits| TrailerRule::new(edits.edited()))
     }
 

@@ -8,7 +8,7 @@ use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::BodyWriter;
 use sandarac_message::FieldsBuf;
-use sandarac_net::{BodyError, BodyStep, Timer};
+use sandarac_net::{BodyError, BodyStep, StreamFault, Timer};
 use sandarac_policy::KeyRule;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -84,7 +84,9 @@ impl Ending {
     fn of(error: &BodyError) -> Ending {
         match error {
             BodyError::Truncated | BodyError::Late | BodyError::Io(_) => Ending::BrokenOff,
-            BodyError::Refused(_) => Ending::Spoiled,
+            BodyError::Refused(_)
+            | BodyError::Stream(StreamFault::Violation(_) | StreamFault::Malformed(_)) => Ending::Spoiled,
+            BodyError::Stream(_) => Ending::BrokenOff,
         }
     }
 

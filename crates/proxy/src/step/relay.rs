@@ -10,7 +10,7 @@ use crate::sticky;
 use crate::trailers::for_client;
 use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
-use sandarac_message::{FieldsBuf, Method, Name, tags};
+use sandarac_message::{FieldsBuf, Method, Name, Version, tags};
 use sandarac_net::{Base, BodyStep, Length, Response};
 use sandarac_policy::PoolId;
 use std::future::poll_fn;
@@ -199,6 +199,9 @@ impl Relay<'_, '_> {
                 Poll::Pending => {
                     self.begin();
                     let written = self.downstream.client.send_begun(cx);
+                    if written.is_ok() && self.has_left(cx) {
+                        return Poll::Ready(Ok(Relayed::ClientGone));
+                    }
                     if written.is_ok() {
                         return match spoiled {
                             Some(fault) => broke(fault),
@@ -229,6 +232,12 @@ impl Relay<'_, '_> {
             self.downstream.client.timer().clear();
         }
         Ok(())
+    }
+
+    /// Whether the client has cancelled its request. A client of HTTP/1 that leaves is noticed when it is written to.
+    fn has_left(&mut self, cx: &mut Context<'_>) -> bool {
+        self.exchange.request.version == Version::Http2
+            && self.downstream.client.poll_left(cx, false).is_ready()
     }
 
     /// Ready when the origin has been silent for too long. While the client has more to send, the origin may

@@ -2,13 +2,17 @@
 
 use crate::Fault;
 use crate::client::{self, HeadError};
-use crate::origin::Origins;
+use crate::origin::{Dialled, Origins};
 use crate::origin_tls::OriginTls;
 use sandarac_balance::Address;
-use sandarac_message::Method;
-use sandarac_net::{Conn, Framer, within};
+use sandarac_message::{FieldsBuf, Method};
+use sandarac_net::{BodyStep, Conn, Framer, OriginConnection, ReceivedHead, StreamFault, within};
 use sandarac_wire::h1::response::Response;
 use sandarac_wire::h1::{Limits, encode};
+use sandarac_wire::h2;
+use sandarac_wire::h2::head::encode::RequestLine;
+use sandarac_wire::h2::hpack::encode::Strings;
+use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
@@ -58,32 +62,92 @@ impl UpkeepClient {
     }
 
     async fn ask(&self, question: &Question<'_>) -> Result<WholeResponse, Fault> {
-        let (mut conn, _) = self.origins.connect(question.address, question.tls, question.patience).await?;
-        let mut request = Vec::with_capacity(256);
-        let mut head = encode::Head::request(&mut request, b"GET", question.target.as_bytes());
-        head.field(b"Host", question.host.unwrap_or(question.address.authority()).as_bytes());
-        head.field(b"User-Agent", user_agent());
-        head.field(b"Connection", b"close");
-        question.fields.iter().for_each(|(name, value)| head.field(name, value));
-        head.finish();
-        let read = |response: &Response<'_>| (response.head.status, Framer::of_response(response.framing));
-        let (status, mut framer) = head_of(&mut conn, &request, Method::Get, read).await?;
-        if matches!(framer, Framer::Length(length) if length > question.body as u64) {
-            return Ok(WholeResponse { status, body: None });
+        let (dialled, _) = self.origins.dial(question.address, question.tls, LIMITS).await?;
+        match dialled {
+            Dialled::Http1(mut conn) => ask_http1(&mut conn, question).await,
+            // The connection ends with the request.
+            Dialled::Http2(connection) => ask_http2(&connection, question).await,
         }
-        let mut kept = Some(Vec::new());
-        let take = |piece: &[u8]| match &mut kept {
-            Some(bytes) if bytes.len() + piece.len() <= question.body => {
+    }
+}
+
+async fn ask_http1(conn: &mut Conn, question: &Question<'_>) -> Result<WholeResponse, Fault> {
+    let mut request = Vec::with_capacity(256);
+    let mut head = encode::Head::request(&mut request, b"GET", question.target.as_bytes());
+    head.field(b"Host", question.host().as_bytes());
+    head.field(b"User-Agent", user_agent());
+    head.field(b"Connection", b"close");
+    question.fields.iter().for_each(|(name, value)| head.field(name, value));
+    head.finish();
+    let read = |response: &Response<'_>| (response.head.status, Framer::of_response(response.framing));
+    let (status, mut framer) = head_of(conn, &request, Method::Get, read).await?;
+    let mut whole = WholeResponse::begun(status);
+    if matches!(framer, Framer::Length(length) if length > question.body as u64) {
+        return Ok(WholeResponse { status, body: None });
+    }
+    let take = |piece: &[u8]| whole.take(piece, question.body);
+    client::body(conn, &mut framer, take).await.map_err(|_| Fault::ResponseBroken)?;
+    Ok(whole)
+}
+
+async fn ask_http2(connection: &OriginConnection, question: &Question<'_>) -> Result<WholeResponse, Fault> {
+    let mut stream = connection.reserve().ok_or(Fault::Http2(StreamFault::Refused))?;
+    let line = RequestLine {
+        method: b"GET",
+        scheme: if question.address.is_tls() { b"https" } else { b"http" },
+        authority: question.host().as_bytes(),
+        path: question.target.as_bytes(),
+        protocol: None,
+    };
+    let mut block = Vec::with_capacity(256);
+    h2::head::encode::request(&mut block, &line, FieldsBuf::new().view(), Strings::Plain);
+    h2::head::encode::field(&mut block, b"user-agent", user_agent());
+    question.fields.iter().for_each(|(name, value)| h2::head::encode::field(&mut block, name, value));
+    stream.begin(Method::Get, &block, true)?;
+    let status = loop {
+        if let ReceivedHead::Final(head) = poll_fn(|cx| stream.poll_head(cx)).await? {
+            break head.status;
+        }
+    };
+    let mut whole = WholeResponse::begun(status);
+    loop {
+        match poll_fn(|cx| stream.poll_body(cx)).await.map_err(|_| Fault::ResponseBroken)? {
+            BodyStep::Data(range) => {
+                let flow = whole.take(stream.piece(&range), question.body);
+                stream.consume(range.len());
+                if flow.is_break() {
+                    return Ok(whole);
+                }
+            }
+            BodyStep::End(_) => return Ok(whole),
+        }
+    }
+}
+
+impl Question<'_> {
+    fn host(&self) -> &str {
+        self.host.unwrap_or(self.address.authority())
+    }
+}
+
+impl WholeResponse {
+    /// A response whose body has not arrived.
+    fn begun(status: u16) -> WholeResponse {
+        WholeResponse { status, body: Some(Vec::new()) }
+    }
+
+    /// Adds a piece of the body, which may have `most` bytes.
+    fn take(&mut self, piece: &[u8], most: usize) -> ControlFlow<()> {
+        match &mut self.body {
+            Some(bytes) if bytes.len() + piece.len() <= most => {
                 bytes.extend_from_slice(piece);
                 ControlFlow::Continue(())
             }
             _ => {
-                kept = None;
+                self.body = None;
                 ControlFlow::Break(())
             }
-        };
-        client::body(&mut conn, &mut framer, take).await.map_err(|_| Fault::ResponseBroken)?;
-        Ok(WholeResponse { status, body: kept })
+        }
     }
 }
 

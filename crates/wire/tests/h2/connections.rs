@@ -447,6 +447,22 @@ fn a_client_obeys_goaway_and_the_servers_limit() {
     assert_eq!(client.ends(&goaway(3)), Fault::RaisedGoAway);
 }
 
+/// A server may have filled the windows of many streams before it knows that they were cancelled.
+#[test]
+fn data_on_streams_that_a_client_has_cancelled_costs_its_server_nothing() {
+    let mut client = Side::client();
+    let data = vec![b'x'; 16_000];
+    for _ in 0..100 {
+        let id = client.connection.open(Method::Get, &get_block(), true, &mut client.out).unwrap();
+        client.feed(&raw(1, 4, id, b"\x88")).unwrap();
+        client.connection.reset(id, ErrorCode::CANCEL, &mut client.out);
+        for _ in 0..16 {
+            assert_eq!(client.feed(&raw(0, 0, id, &data)), Ok(vec![]));
+        }
+        client.connection.replies_sent();
+    }
+}
+
 #[test]
 fn the_peer_is_told_once_that_we_use_no_table() {
     let mut server = Side::server();

@@ -1,18 +1,18 @@
 //! One attempt: sends the request and its body to a backend, and receives the head of the response.
 
 use super::context::FetchContext;
-use super::http1::end_to_end;
 use super::link::OriginLink;
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
 use super::origin_response::{Failed, OriginResponse};
 use super::recipient::Recipient;
+use super::response_fields::end_to_end;
 use crate::upload::Upload;
 use crate::{Counter, Fault};
 use sandarac_balance::AttemptOutcome;
 use sandarac_message::tags::is_surrogate_only;
 use sandarac_message::{Fields, FieldsBuf, TooLarge};
-use sandarac_net::wall;
+use sandarac_net::{StreamFault, wall};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
@@ -38,8 +38,8 @@ pub(super) async fn attempt(
     let arrived = poll_fn(|cx| {
         if !sent {
             sent = true;
-            if send_head(cx, request, &own, &mut link, recipient, again).is_err() {
-                return Poll::Ready(Err(Fault::NoResponse));
+            if let Err(fault) = send_head(cx, request, &own, &mut link, recipient, again) {
+                return Poll::Ready(Err(fault));
             }
             recipient.with_timer(|timer| timer.set(first_byte));
         }
@@ -108,7 +108,10 @@ pub(super) async fn attempt(
             if !link.is_reused() && !answered && matches!(fault, Fault::NoResponse) {
                 link.ended(AttemptOutcome::ConnectFailed);
             } else if !answered && fault == Fault::ResponseLate {
-                link.ended(AttemptOutcome::Late);
+                link.late();
+            } else if fault == Fault::Http2(StreamFault::GoingAway) && link.is_reused() {
+                // It ends a connection in order.
+                link.unwanted();
             } else if fault.is_origins() {
                 link.broken();
             }
@@ -124,10 +127,10 @@ fn send_head(
     link: &mut OriginLink,
     recipient: &mut Recipient<'_, '_>,
     again: bool,
-) -> std::io::Result<()> {
+) -> Result<(), Fault> {
     link.send(cx, request, own)?;
     match recipient.client() {
-        Some(down) if again => down.replay(cx, link),
+        Some(down) if again => down.replay(cx, link).map_err(|_| Fault::NoResponse),
         _ => Ok(()),
     }
 }

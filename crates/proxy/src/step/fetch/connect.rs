@@ -5,10 +5,11 @@ use super::link::OriginLink;
 use super::origin_request::OriginRequest;
 use super::origin_response::Failed;
 use super::recipient::Recipient;
-use crate::origin::Provenance;
+use crate::origin::OriginConn;
+use crate::origin_tls::OriginTls;
 use crate::{Counter, Fault};
 use sandarac_balance::{Address, AttemptOutcome, BackendId, NoBackend, Pick, Ticket};
-use sandarac_net::{Conn, Unread};
+use sandarac_net::Unread;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -77,28 +78,30 @@ async fn wait_for_place(
 /// at its end has reported its version, if it does so at all.
 pub(super) async fn linked(
     context: &FetchContext<'_>,
+    request: &OriginRequest<'_>,
     pick: Pick,
-    pooled: Option<(Box<Conn>, Provenance)>,
+    pooled: Option<OriginConn>,
 ) -> Result<OriginLink, Failed> {
     let served = !pick.backend().is_sidelined();
     let reused = pooled.is_some();
-    let mut connected = connect(context, pooled, pick.backend().address()).await;
+    let mut connected = connect(context, pooled, pick.backend().address(), request.protocols.is_some()).await;
     let identifies = context.resumes_to_check().is_some();
     if identifies {
         connected = Box::pin(context.identified(&pick, connected)).await;
     }
-    if identifies || !reused {
-        connected =
-            connected.and_then(|(mut conn, provenance)| match context.core.origins.unread(&mut conn) {
-                Unread::Nothing => Ok((conn, provenance)),
-                Unread::Data => Err(Fault::Unasked),
-                Unread::End => Err(Fault::NoResponse),
-            });
+    if (identifies || !reused)
+        && let Ok(OriginConn::Http1(conn, _)) = &mut connected
+    {
+        match context.core.origins.unread(conn) {
+            Unread::Nothing => {}
+            Unread::Data => connected = Err(Fault::Unasked),
+            Unread::End => connected = Err(Fault::NoResponse),
+        }
     }
     match connected {
-        Ok((conn, provenance)) => {
+        Ok(conn) => {
             let is_other_version = served && pick.backend().is_sidelined();
-            let mut link = OriginLink::http1(context, conn, provenance, pick);
+            let mut link = OriginLink::new(context, conn, pick);
             link.found(reused, is_other_version);
             Ok(link)
         }
@@ -113,17 +116,33 @@ pub(super) async fn linked(
     }
 }
 
+/// A connection: `pooled`, or a new one. `upgrades` is whether the request asks for another protocol: a backend that does not offer that
+/// over HTTP/2 is asked over HTTP/1.1, if it may speak that.
 pub(super) async fn connect(
     context: &FetchContext<'_>,
-    pooled: Option<(Box<Conn>, Provenance)>,
+    pooled: Option<OriginConn>,
     address: &Address,
-) -> Result<(Box<Conn>, Provenance), Fault> {
-    if let Some(conn) = pooled {
-        context.counters().one(Counter::OriginConnectionsReused);
-        return Ok(conn);
+    upgrades: bool,
+) -> Result<OriginConn, Fault> {
+    let (pool, origins) = (context.pool(), &context.core.origins);
+    let limits = context.site.response_head;
+    let connected = match pooled {
+        Some(conn) => {
+            context.counters().one(Counter::OriginConnectionsReused);
+            Ok(conn)
+        }
+        None => {
+            context.counters().one(Counter::OriginConnections);
+            // Boxed, because resolving a name is a large state machine that a kept connection does not need.
+            Box::pin(origins.connect(address, pool.tls.as_ref(), pool.timeouts.connect, limits)).await
+        }
+    };
+    match connected {
+        Ok(OriginConn::Http2(stream)) if upgrades && !stream.allows_protocols() && address.is_tls() => {
+            drop(stream);
+            let tls = pool.tls.as_ref().map(OriginTls::without_http2);
+            Box::pin(origins.connect(address, tls.as_ref(), pool.timeouts.connect, limits)).await
+        }
+        connected => connected,
     }
-    context.counters().one(Counter::OriginConnections);
-    let pool = context.pool();
-    // Boxed, because resolving a name is a large state machine that a kept connection does not need.
-    Box::pin(context.core.origins.connect(address, pool.tls.as_ref(), pool.timeouts.connect)).await
 }

@@ -2,12 +2,11 @@
 
 use crate::core::Core;
 use crate::log_throttle::LogTopic;
-use crate::origin::Provenance;
+use crate::origin::OriginConn;
 use crate::pool::{Live, SitePool};
 use crate::site::Site;
 use crate::{Counters, Fault};
 use sandarac_balance::{BackendId, Pick};
-use sandarac_net::Conn;
 use sandarac_policy::PoolId;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +51,7 @@ impl<'a> FetchContext<'a> {
     }
 
     /// A kept connection to the backend of a pick.
-    pub(super) fn kept(&self, pick: &Pick) -> Option<(Box<Conn>, Provenance)> {
+    pub(super) fn kept(&self, pick: &Pick) -> Option<OriginConn> {
         let resumes = self.resumes_to_check();
         let current = |instance: &str| resumes.as_ref().is_none_or(|known| known.is_at(pick.id(), instance));
         let pool = self.pool();

@@ -70,7 +70,7 @@ pub(super) async fn hedged(
     context.counters().one(Counter::Hedges);
     let mut second = pin!(async {
         let pooled = context.kept(&pick);
-        let link = linked(context, pick, pooled).await?;
+        let link = linked(context, request, pick, pooled).await?;
         if link.is_other_version() {
             link.spare();
             let fault = Fault::NoBackend(NoBackend::NoneServes);

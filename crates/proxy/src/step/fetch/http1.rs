@@ -3,23 +3,19 @@
 
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
+use super::response_fields::{of_final, of_switched};
 use crate::Fault;
 use crate::origin::{Origins, Provenance};
 use crate::tls_fault::TlsFault;
 use crate::trailers::{TrailerRule, end_request};
 use sandarac_balance::Address;
-use sandarac_message::hop::{self, is_of_workers};
-use sandarac_message::tags::is_surrogate_only;
-use sandarac_message::{Fields, FieldsBuf, Method, Name, ResponseHeadBuf, Span, TooLarge};
-use sandarac_net::{BodyError, BodyStep, COPIED, Conn, Framer};
+use sandarac_message::{FieldsBuf, Method, Name, ResponseHeadBuf, Span};
+use sandarac_net::{BodyError, BodyStep, Conn, Duplex, Framer};
 use sandarac_wire::h1::response::{self, Kind, Response};
 use sandarac_wire::h1::{BodyFraming, Limits, Parsed, encode};
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
-
-/// Room for the additions to a response head: the status line, Via, Date, Cache-Status, Connection.
-const ADDED_TO_RESPONSE: usize = 352;
 
 /// Room for the additions to a request head: the framing of its body, and connection fields.
 const ADDED_TO_REQUEST: usize = 128;
@@ -55,9 +51,9 @@ impl Http1 {
         cx: &mut Context<'_>,
         request: &OriginRequest<'_>,
         own: &FieldsBuf,
-    ) -> io::Result<()> {
+    ) -> Result<(), Fault> {
         self.upload = request.framing;
-        self.conn.write(cx, &[IoSlice::new(&encode_request(request, own))])
+        self.conn.write(cx, &[IoSlice::new(&encode_request(request, own))]).map_err(|_| Fault::NoResponse)
     }
 
     pub(super) fn send_body(&mut self, cx: &mut Context<'_>, data: &[u8]) -> io::Result<()> {
@@ -149,7 +145,11 @@ impl Http1 {
             kind => {
                 see(cx, Seen::Final(response.head.fields))?;
                 let switched = kind != Kind::Final;
-                let fields = if switched { of_switched(&response) } else { of_final(&response) };
+                let head = &response.head;
+                let fields = match switched {
+                    true => of_switched(head.fields),
+                    false => of_final(head.status, head.reason, head.fields, length(response.framing)),
+                };
                 self.body = Framer::of_response(response.framing);
                 self.keep_alive = response.keep_alive
                     && !may_be_followed(&response, request.method)
@@ -214,9 +214,12 @@ impl Http1 {
         }
     }
 
-    pub(super) fn tunnel(&mut self) -> &mut Conn {
-        &mut self.conn
+    pub(super) fn tunnel(&mut self) -> &mut dyn Duplex {
+        &mut *self.conn
     }
+
+    /// The response did not come, or not go on, in time.
+    pub(super) fn is_late(&self) {}
 
     pub(super) fn forbid_reuse(&mut self) {
         self.keep_alive = false;
@@ -272,6 +275,14 @@ fn may_be_left(request: &OriginRequest<'_>) -> bool {
     request.framing == BodyFraming::Chunked || request.tunnel
 }
 
+/// The length of a body, if its framing gives it.
+fn length(framing: BodyFraming) -> Option<u64> {
+    match framing {
+        BodyFraming::Length(length) => Some(length),
+        _ => None,
+    }
+}
+
 /// Whether an unwanted body may follow. Some origins send one in response to HEAD, and not always at once. It
 /// would be read as the response to the next request on the connection.
 fn may_be_followed(response: &Response<'_>, method: Method) -> bool {
@@ -280,49 +291,4 @@ fn may_be_followed(response: &Response<'_>, method: Method) -> bool {
         length.is_some_and(|digits| digits.iter().all(|&digit| digit == b'0'))
     };
     method == Method::Head && !matches!(response.head.status, 204 | 304) && !says_empty()
-}
-
-/// The fields of a response that begins another protocol. Hop-by-hop fields name that protocol, so they are
-/// included.
-fn of_switched(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
-    let mut kept = FieldsBuf::new();
-    kept.extend(response.head.fields, |field| !is_of_workers(field.id) && !is_surrogate_only(field.id))?;
-    Ok(kept)
-}
-
-/// The end-to-end fields of a final response, after its status line.
-fn of_final(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
-    let fields = response.head.fields;
-    let body = match response.framing {
-        BodyFraming::Length(length) if length <= COPIED as u64 => length as usize,
-        _ => 0,
-    };
-    let mut first = Vec::with_capacity(fields.encoded_len() + ADDED_TO_RESPONSE + body);
-    encode::status_line(&mut first, response.head.status, response.head.reason);
-    let mut fields = end_to_end(first, fields)?;
-    if response.head.status == 204 {
-        // It has no content, so it has no length either, not even zero (RFC 9110 §8.6).
-        fields.remove(Name::ContentLength);
-    }
-    if let Some([b'0', _, ..]) = fields.view().get(Name::ContentLength) {
-        trim_zeros(&mut fields)?;
-    }
-    Ok(fields)
-}
-
-/// Writes a Content-Length without leading zeros, which some parsers read as octal.
-#[cold]
-fn trim_zeros(fields: &mut FieldsBuf) -> Result<(), TooLarge> {
-    let digits = fields.view().get(Name::ContentLength).unwrap_or_default().to_vec();
-    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count().min(digits.len() - 1);
-    fields.replace(b"Content-Length", &digits[zeros..])
-}
-
-/// A copy of the end-to-end fields (RFC 9110 §7.6.1), after `first_line`. Fields that Connection names were
-/// removed when the response was read.
-pub(super) fn end_to_end(first_line: Vec<u8>, fields: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
-    // Two fields are added later: Via, Date.
-    let mut kept = FieldsBuf::after(first_line, fields.len() + 2);
-    kept.extend(fields, |field| !hop::is_standing(field.id))?;
-    Ok(kept)
 }

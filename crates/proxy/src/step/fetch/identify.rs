@@ -4,7 +4,7 @@
 
 use super::connect::connect;
 use super::context::FetchContext;
-use crate::origin::Provenance;
+use crate::origin::OriginConn;
 use crate::resume::balanced;
 use crate::upkeep::client::{head_of, user_agent};
 use crate::{Counter, Fault};
@@ -35,11 +35,12 @@ impl<'a> FetchContext<'a> {
     pub(super) async fn identified(
         &self,
         pick: &Pick,
-        mut connected: Result<(Box<Conn>, Provenance), Fault>,
-    ) -> Result<(Box<Conn>, Provenance), Fault> {
+        mut connected: Result<OriginConn, Fault>,
+    ) -> Result<OriginConn, Fault> {
         let (origins, address) = (&self.core.origins, pick.backend().address());
         let mut first = true;
-        while let Ok((conn, provenance)) = &mut connected
+        // Over HTTP/2 only responses report a version.
+        while let Ok(OriginConn::Http1(conn, provenance)) = &mut connected
             && provenance.instance.is_none()
             && origins.is_asked(address)
         {
@@ -52,7 +53,7 @@ impl<'a> FetchContext<'a> {
                 Identified::Closed if first => first = false,
                 Identified::Closed | Identified::Mute => origins.found_mute(address),
             }
-            connected = connect(self, None, address).await;
+            connected = connect(self, None, address, false).await;
         }
         connected
     }

@@ -2,14 +2,15 @@
 
 use super::context::FetchContext;
 use super::http1::Http1;
+use super::http2::Http2;
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
 use crate::Fault;
-use crate::origin::{Origins, Provenance};
+use crate::origin::{OriginConn, Origins};
 use crate::trailers::TrailerRule;
 use sandarac_balance::{AttemptOutcome, Backend, BackendId, Pick};
 use sandarac_message::{FieldsBuf, Span};
-use sandarac_net::{BodyError, BodyStep, Conn, Moment};
+use sandarac_net::{BodyError, BodyStep, Duplex, Moment};
 use sandarac_wire::h1::Limits;
 use std::io;
 use std::ops::Range;
@@ -35,6 +36,7 @@ pub(crate) struct OriginLink {
 /// The protocols that origins speak.
 enum Protocol {
     Http1(Http1),
+    Http2(Http2),
     #[cfg(test)]
     Memory(super::memory::Memory),
 }
@@ -44,6 +46,7 @@ macro_rules! speak {
     ($link:expr, $method:ident($($argument:expr),*)) => {
         match $link {
             Protocol::Http1(http1) => http1.$method($($argument),*),
+            Protocol::Http2(http2) => http2.$method($($argument),*),
             #[cfg(test)]
             Protocol::Memory(memory) => memory.$method($($argument),*),
         }
@@ -51,14 +54,13 @@ macro_rules! speak {
 }
 
 impl OriginLink {
-    /// A link over a connection that speaks HTTP/1.1 to the backend of `pick`.
-    pub(super) fn http1(
-        context: &FetchContext<'_>,
-        conn: Box<Conn>,
-        provenance: Provenance,
-        pick: Pick,
-    ) -> OriginLink {
-        OriginLink::over(context, Protocol::Http1(Http1::new(conn, provenance)), pick)
+    /// A link to the backend of `pick`.
+    pub(super) fn new(context: &FetchContext<'_>, conn: OriginConn, pick: Pick) -> OriginLink {
+        let protocol = match conn {
+            OriginConn::Http1(conn, provenance) => Protocol::Http1(Http1::new(conn, provenance)),
+            OriginConn::Http2(stream) => Protocol::Http2(Http2::new(stream, pick.backend().address())),
+        };
+        OriginLink::over(context, protocol, pick)
     }
 
     /// A link to an origin in memory.
@@ -113,7 +115,7 @@ impl OriginLink {
         cx: &mut Context<'_>,
         request: &OriginRequest<'_>,
         own: &FieldsBuf,
-    ) -> io::Result<()> {
+    ) -> Result<(), Fault> {
         speak!(&mut self.protocol, send(cx, request, own))
     }
 
@@ -142,7 +144,7 @@ impl OriginLink {
         speak!(&mut self.protocol, poll_flush(cx))
     }
 
-    /// Bytes that the backend has accepted on this connection.
+    /// Bytes of the request that the backend may have seen; over HTTP/1.1 all that it has accepted on this connection.
     pub(crate) fn sent(&self) -> u64 {
         speak!(&self.protocol, sent())
     }
@@ -220,8 +222,8 @@ impl OriginLink {
         speak!(&mut self.protocol, drop_body())
     }
 
-    /// The connection, for the protocol that both sides have switched to.
-    pub(crate) fn tunnel(&mut self) -> &mut Conn {
+    /// The bytes in both directions, for the protocol that both sides have switched to.
+    pub(crate) fn tunnel(&mut self) -> &mut dyn Duplex {
         speak!(&mut self.protocol, tunnel())
     }
 
@@ -240,8 +242,15 @@ impl OriginLink {
         self.finish();
     }
 
+    /// Ends a request whose response did not begin in time.
+    pub(super) fn late(self) {
+        speak!(&self.protocol, is_late());
+        self.ended(AttemptOutcome::Late);
+    }
+
     /// Ends a response that broke off.
     pub(crate) fn broken(self) {
+        speak!(&self.protocol, is_late());
         self.ended(AttemptOutcome::Broken);
     }
 

@@ -7,7 +7,7 @@ use crate::origin::Origins;
 use crate::trailers::TrailerRule;
 use sandarac_balance::Address;
 use sandarac_message::{Fields, FieldsBuf, ResponseHead, ResponseHeadBuf, Span};
-use sandarac_net::{BodyError, BodyStep, Conn};
+use sandarac_net::{BodyError, BodyStep, Duplex};
 use sandarac_wire::h1::Limits;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ impl Memory {
         _: &mut Context<'_>,
         request: &OriginRequest<'_>,
         own: &FieldsBuf,
-    ) -> io::Result<()> {
+    ) -> Result<(), Fault> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let lines = |fields: Fields<'_>| {
             fields.iter().map(|field| (text(field.name), text(field.value))).collect::<Vec<_>>()
@@ -149,7 +149,9 @@ impl Memory {
         self.piece.clear();
     }
 
-    pub(super) fn tunnel(&mut self) -> &mut Conn {
+    pub(super) fn is_late(&self) {}
+
+    pub(super) fn tunnel(&mut self) -> &mut dyn Duplex {
         unreachable!("no connection to open a tunnel on")
     }
 

@@ -5,6 +5,7 @@ mod connect;
 mod context;
 mod hedge;
 mod http1;
+mod http2;
 mod identify;
 mod link;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod origin_head;
 mod origin_request;
 mod origin_response;
 mod recipient;
+mod response_fields;
 mod retry;
 mod run;
 #[cfg(test)]

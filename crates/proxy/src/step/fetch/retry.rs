@@ -10,6 +10,7 @@ use super::recipient::Recipient;
 use crate::pool::Live;
 use crate::{Counter, Fault};
 use sandarac_balance::BackendId;
+use sandarac_net::StreamFault;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -25,8 +26,8 @@ const MAX_OTHER_VERSIONS: usize = 16;
 
 /// Sends the request to a backend of the pool and receives the response head, with retries where they are
 /// safe. There is another attempt after a kept connection turned out dead, and at another backend after one
-/// was lost. Both require that no response byte arrived, and either that nothing was sent, or that the method
-/// is idempotent and the body is still available.
+/// was lost. Both require that no response byte arrived, that the body is still available, and either that nothing was
+/// sent, or that the method is idempotent. What a backend refused over HTTP/2 counts as not sent.
 ///
 /// The number of backends that it may be lost at is limited, because the request itself may crash them. A
 /// backend that refuses the connection has not seen the request. A backend that ends breaks kept connections
@@ -48,10 +49,11 @@ pub(crate) async fn fetch(
         let pick = place(context, request, &tried, recipient).await?;
         let backend = pick.id();
         recipient.asks(backend);
-        let pooled = if fresh { None } else { context.kept(&pick) };
+        // A shared connection that ended is not kept, so another one is no older than its end.
+        let pooled = if fresh && !pick.backend().address().is_http2() { None } else { context.kept(&pick) };
         let reused = pooled.is_some();
         let was_failing = pick.backend().is_failing();
-        let failed = match linked(context, pick, pooled).await {
+        let failed = match linked(context, request, pick, pooled).await {
             Ok(link) if link.is_other_version() && turns < MAX_OTHER_VERSIONS => {
                 turns += 1;
                 link.spare();
@@ -71,15 +73,20 @@ pub(crate) async fn fetch(
         };
         context.counters().one(Counter::FetchFailures);
         let body_at_hand = recipient.can_replay();
-        let safe = !failed.answered && (!failed.sent || (request.method.is_idempotent() && body_at_hand));
+        let safe = !failed.answered && body_at_hand && (!failed.sent || request.method.is_idempotent());
         let next = context.newer();
         let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
         // A kept connection that ended is no sign of a fault of the backend; a timeout is.
-        let stale = reused && matches!(failed.fault, Fault::NoResponse | Fault::TlsFailed(_));
+        let has_ended = matches!(
+            failed.fault,
+            Fault::NoResponse | Fault::TlsFailed(_) | Fault::Http2(StreamFault::GoingAway)
+        );
+        let stale = reused && !fresh && has_ended;
+        let refused = failed.fault == Fault::Http2(StreamFault::Refused);
         if failed.fault.is_origins() && !stale && failed.fault != Fault::NoDescriptors {
             context.complain(backend, &failed.fault);
         }
-        let possible = safe && failed.fault.is_origins() && (stale || another);
+        let possible = safe && failed.fault.is_origins() && (stale || refused || another);
         if failed.sent && !stale {
             // A request that hangs one worker may hang the next. A fetch that no client waits for is not
             // retried either.
@@ -91,7 +98,7 @@ pub(crate) async fn fetch(
         }
         if matches!(failed.fault, Fault::ConnectFailed(_)) && refusals < MAX_REFUSALS {
             refusals += 1;
-        } else if !lost_at.contains(&backend) {
+        } else if refused || !lost_at.contains(&backend) {
             lost_at.push(backend);
         }
         let retries = context.pool().retries as usize;
@@ -114,7 +121,7 @@ pub(crate) async fn fetch(
         if stale {
             // The other kept connections are probably closed for the same reason: take a new one.
             fresh = true;
-        } else {
+        } else if another {
             tried.push(backend);
         }
         context.counters().one(Counter::FetchRetries);

@@ -199,7 +199,10 @@ impl Connection {
             if !self.is_ignored(id) {
                 return Err(Fault::ClosedStream);
             }
-            self.charge(Cost::UselessFrame, now)?;
+            // A server may have filled a whole window before it knew of the reset, which costs no more than if it were wanted.
+            if self.role == Role::Server || data.is_empty() {
+                self.charge(Cost::UselessFrame, now)?;
+            }
             self.release(id, flow, out);
             return Ok(None);
         };

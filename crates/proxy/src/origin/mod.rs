@@ -1,15 +1,21 @@
 //! Connections to origins: opened, kept between requests, and reused. Each core has its own.
 
+mod multiplexed;
+mod provenance;
+
+use self::multiplexed::{Multiplexed, NotShared};
+pub(crate) use self::provenance::Provenance;
 use crate::origin_timeouts::OriginTimeouts;
 use crate::origin_tls::OriginTls;
 use crate::tls_fault::TlsFault;
 use crate::{Counter, Counters, Fault};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rustix::io::Errno;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::Dns;
 use sandarac_discover::Resolver;
-use sandarac_net::{Conn, Moment, Stream, Unread, within};
+use sandarac_net::{Conn, Moment, OriginConnection, OriginStream, Stream, StreamFault, Unread, within};
+use sandarac_wire::h1::Limits;
 use sandarac_wire::h1::repair::Repairs;
 use std::cell::RefCell;
 use std::io;
@@ -29,6 +35,9 @@ const MUTE: Duration = Duration::from_secs(60);
 /// One core's connections to all origins.
 pub(crate) struct Origins {
     idle: RefCell<HashMap<Address, Vec<Idle>>>,
+    multiplexed: Multiplexed,
+    /// Backends that were offered HTTP/2 and chose HTTP/1.1 when they were connected to last.
+    declined_http2: RefCell<HashSet<Address>>,
     /// Backends that did not report their version, and until when they are not asked.
     mute: RefCell<HashMap<Address, Moment>>,
     resolver: Rc<Resolver>,
@@ -41,23 +50,31 @@ struct Idle {
     since: Moment,
 }
 
-/// The address, the time and the security of a connection. It is reused only while it is young and its name
-/// still has that address, and only by pools with the same TLS.
-#[derive(Debug)]
-pub(crate) struct Provenance {
-    ip: Option<IpAddr>,
-    made: Moment,
-    /// TLS of the connection; `None` if it is in clear.
-    tls: Option<OriginTls>,
-    /// The instance of the worker at its end, if it was identified.
-    pub(crate) instance: Option<Box<str>>,
+/// A connection for one request.
+pub(crate) enum OriginConn {
+    /// A connection of its own.
+    Http1(Box<Conn>, Provenance),
+    /// A stream of a shared connection.
+    Http2(OriginStream),
+}
+
+/// A new connection, in the protocol that the backend speaks.
+pub(crate) enum Dialled {
+    Http1(Box<Conn>),
+    Http2(OriginConnection),
 }
 
 impl Origins {
     /// No connections yet. Names will be resolved as `dns` configures.
     pub(crate) fn new(dns: &Dns, counters: Arc<Counters>) -> Rc<Origins> {
-        let (idle, mute) = Default::default();
-        Rc::new(Origins { idle, mute, resolver: Resolver::new(dns), counters })
+        Rc::new(Origins {
+            idle: RefCell::default(),
+            multiplexed: Multiplexed::default(),
+            declined_http2: RefCell::default(),
+            mute: RefCell::default(),
+            resolver: Resolver::new(dns),
+            counters,
+        })
     }
 
     /// Resolves names as `dns` configures from now on.
@@ -65,8 +82,8 @@ impl Origins {
         self.resolver.ask_from(dns);
     }
 
-    /// A kept connection with `tls` that is neither too old nor idle for too long, and on which nothing has arrived
-    /// since. The most recently used comes first, because it is the most likely to be alive. One to an
+    /// A kept connection with `tls` that is neither too old nor idle for too long: a stream of a shared one, or one on which nothing
+    /// has arrived since its last request. The most recently used comes first, because it is the most likely to be alive. One to an
     /// instance of a worker that is not `current` is closed. If its name is due, it is resolved again in the
     /// background.
     pub(crate) fn checkout(
@@ -75,15 +92,26 @@ impl Origins {
         tls: Option<&OriginTls>,
         timeouts: &OriginTimeouts,
         current: impl Fn(&str) -> bool,
-    ) -> Option<(Box<Conn>, Provenance)> {
+    ) -> Option<OriginConn> {
         let name = name(address);
         if let Some(name) = name {
             self.resolver.keep_current(name);
         }
-        let mut idle = self.idle.borrow_mut();
-        let waiting = idle.get_mut(address)?;
         let now = Moment::now();
         let tls = tls.filter(|_| address.is_tls());
+        if may_be_shared(address, tls) {
+            let is_good = |connection: &OriginConnection, provenance: &Provenance| {
+                now.since(provenance.made) < timeouts.age
+                    && connection.idle_since().is_none_or(|since| now.since(since) < timeouts.idle)
+                    && self.leads_there(name, provenance)
+            };
+            let kept = self.multiplexed.kept(address, tls, is_good);
+            if address.is_http2() || kept.is_some() {
+                return kept.map(OriginConn::Http2);
+            }
+        }
+        let mut idle = self.idle.borrow_mut();
+        let waiting = idle.get_mut(address)?;
         while let Some(at) = waiting.iter().rposition(|idle| idle.provenance.tls.as_ref() == tls) {
             let Idle { mut conn, provenance, since } = waiting.remove(at);
             let young = now.since(since) < timeouts.idle && now.since(provenance.made) < timeouts.age;
@@ -93,7 +121,7 @@ impl Origins {
                 && self.leads_there(name, &provenance)
                 && self.unread(&mut conn) == Unread::Nothing
             {
-                return Some((conn, provenance));
+                return Some(OriginConn::Http1(conn, provenance));
             }
         }
         None
@@ -145,6 +173,10 @@ impl Origins {
             });
             !waiting.is_empty()
         });
+        self.multiplexed.prune(|address, connection, provenance| {
+            connection.idle_since().is_none_or(|since| now.since(since) < idle_timeout)
+                && self.leads_there(name(address), provenance)
+        });
         self.mute.borrow_mut().retain(|_, until| now < *until);
     }
 
@@ -171,25 +203,90 @@ impl Origins {
         self.resolver.addresses(name).await.into_iter().collect()
     }
 
-    /// Opens a connection, with `tls` if the address asks for that. The addresses of a name are tried one after
-    /// another.
+    /// A connection for one request, with `tls` if the address asks for that: a stream of a shared one, which may have to be made, or
+    /// a new one. `limits` are those of response heads.
     pub(crate) async fn connect(
         &self,
         address: &Address,
         tls: Option<&OriginTls>,
         timeout: Duration,
-    ) -> Result<(Box<Conn>, Provenance), Fault> {
-        let opened = async {
-            let (stream, ip) = self.open(address.endpoint()).await?;
-            if !address.is_tls() {
-                return Ok((Conn::new(stream), ip, None));
+        limits: Limits,
+    ) -> Result<OriginConn, Fault> {
+        let tls = tls.filter(|_| address.is_tls());
+        let connected = async {
+            if may_be_shared(address, tls) && !self.declined_http2.borrow().contains(address) {
+                let make = async || self.dial_shared(address, tls, limits).await;
+                match self.multiplexed.stream(address, tls, make).await {
+                    Ok(stream) => return Ok(OriginConn::Http2(stream)),
+                    Err(NotShared::Fault(fault)) => return Err(fault),
+                    Err(NotShared::Http1(Some((conn, provenance)))) => {
+                        return Ok(OriginConn::Http1(conn, provenance));
+                    }
+                    // Another request has found out.
+                    Err(NotShared::Http1(None)) => {}
+                }
             }
+            match self.dial(address, tls, limits).await? {
+                (Dialled::Http1(conn), provenance) => Ok(OriginConn::Http1(conn, provenance)),
+                (Dialled::Http2(connection), provenance) => {
+                    self.declined_http2.borrow_mut().remove(address);
+                    let stream = connection.reserve();
+                    self.multiplexed.add(address, connection, provenance);
+                    stream.map(OriginConn::Http2).ok_or(Fault::Http2(StreamFault::Refused))
+                }
+            }
+        };
+        within(timeout, connected).await.unwrap_or(Err(Fault::ConnectLate))
+    }
+
+    /// A new connection to share. Fails if the backend chooses HTTP/1.1.
+    async fn dial_shared(
+        &self,
+        address: &Address,
+        tls: Option<&OriginTls>,
+        limits: Limits,
+    ) -> Result<(OriginConnection, Provenance), NotShared<Option<(Box<Conn>, Provenance)>>> {
+        if self.declined_http2.borrow().contains(address) {
+            return Err(NotShared::Http1(None));
+        }
+        match self.dial(address, tls, limits).await.map_err(NotShared::Fault)? {
+            (Dialled::Http2(connection), provenance) => Ok((connection, provenance)),
+            (Dialled::Http1(conn), provenance) => {
+                self.declined_http2.borrow_mut().insert(address.clone());
+                Err(NotShared::Http1(Some((conn, provenance))))
+            }
+        }
+    }
+
+    /// Opens a connection, with `tls` if the address asks for that. The addresses of a name are tried one after
+    /// another. The caller limits the time.
+    pub(crate) async fn dial(
+        &self,
+        address: &Address,
+        tls: Option<&OriginTls>,
+        limits: Limits,
+    ) -> Result<(Dialled, Provenance), Fault> {
+        let (stream, ip) = self.open(address.endpoint()).await?;
+        let made = Moment::now();
+        let (conn, is_http2, tls) = if address.is_tls() {
             // Nothing is ever sent in clear instead.
             let tls = tls.ok_or(Fault::TlsFailed(TlsFault::NoCas))?;
-            Ok((Conn::new(tls.begin(stream, address.endpoint()).await?), ip, Some(tls.clone())))
+            let stream = tls.begin(stream, address.endpoint()).await?;
+            let is_http2 = stream.state().alpn_protocol() == Some(b"h2");
+            (Conn::new(stream), is_http2, Some(tls.clone()))
+        } else {
+            (Conn::new(stream), address.is_http2(), None)
         };
-        let (conn, ip, tls) = within(timeout, opened).await.unwrap_or(Err(Fault::ConnectLate))?;
-        Ok((Box::new(conn), Provenance { ip, made: Moment::now(), tls, instance: None }))
+        let provenance = Provenance { ip, made, tls, instance: None };
+        if !is_http2 {
+            return Ok((Dialled::Http1(Box::new(conn)), provenance));
+        }
+        let opened = Box::pin(OriginConnection::open(conn, limits)).await;
+        let connection = opened.map_err(|fault| match fault {
+            StreamFault::Lost => Fault::ConnectFailed(io::ErrorKind::UnexpectedEof),
+            _ => Fault::NoHttp2,
+        })?;
+        Ok((Dialled::Http2(connection), provenance))
     }
 
     async fn open(&self, endpoint: &Endpoint) -> Result<(Stream, Option<IpAddr>), Fault> {
@@ -213,6 +310,11 @@ impl Origins {
             }
         }
     }
+}
+
+/// Whether requests to a backend may share a connection.
+fn may_be_shared(address: &Address, tls: Option<&OriginTls>) -> bool {
+    address.is_http2() || tls.is_some_and(OriginTls::offers_http2)
 }
 
 /// The name in an address, if it needs to be resolved.

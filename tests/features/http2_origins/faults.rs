@@ -1,0 +1,118 @@
+//! Backends that break the protocol.
+
+use sandarac_test_support::http2::kind;
+use sandarac_test_support::{Listener, get};
+
+use super::{accept, before, proxy};
+
+#[test]
+fn a_body_that_contradicts_its_length_never_looks_whole_and_is_not_stored() {
+    let listener = Listener::new();
+    let proxy = proxy(&[&listener], "", "lookup");
+    let mut origin = None;
+    for (body, ends) in [("too long for it", true), ("short", true)] {
+        let mut conn = proxy.connect();
+        conn.send(get("/").to_bytes());
+        let origin = origin.get_or_insert_with(|| accept(&listener));
+        let asked = origin.request();
+        let fields = [("content-length", "10"), ("cache-control", "max-age=60")];
+        origin.head(asked.stream, "200", &fields, false).data(asked.stream, body, ends);
+        let mut response = conn.try_response_head().expect("a head, or a response of the proxy's");
+        let whole = conn.try_response_body("GET", &mut response);
+        assert!(response.status == 502 || whole.is_err(), "{response:?}");
+    }
+}
+
+#[test]
+fn a_violation_of_the_protocol_ends_the_connection_and_not_the_next_one() {
+    let (proxy, listener) = before("retries = 0");
+    for violation in [
+        // Data on a stream that was never opened.
+        (kind::DATA, 0, 99, &b"x"[..]),
+        (kind::HEADERS, 4, 2, &[0x88][..]),
+        (kind::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 0][..]),
+        // PUSH_PROMISE, which was forbidden.
+        (5, 4, 1, &[0, 0, 0, 2, 0x88][..]),
+        (kind::SETTINGS, 0, 0, &[0, 5, 0, 0, 0, 1][..]),
+        (kind::HEADERS, 4, 1, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff][..]),
+    ] {
+        let mut conn = proxy.connect();
+        conn.send(get("/").to_bytes());
+        let mut origin = accept(&listener);
+        origin.request();
+        let (kind, flags, stream, payload) = violation;
+        origin.frame(kind, flags, stream, payload);
+        let response = conn.response();
+        assert_eq!(response.status, 502, "{violation:?}");
+        origin.expect_end();
+    }
+    proxy.says("the backend violates HTTP/2");
+    let mut conn = proxy.connect();
+    conn.send(get("/").to_bytes());
+    let mut origin = accept(&listener);
+    let asked = origin.request();
+    origin.answer(asked.stream, "fine");
+    assert_eq!(conn.response().text(), "fine");
+}
+
+#[test]
+fn a_flood_ends_the_connection() {
+    let (proxy, listener) = before("retries = 0");
+    for flood in
+        [(kind::PING, 0, 0, &b"01234567"[..]), (kind::SETTINGS, 0, 0, &b""[..]), (kind::DATA, 0, 1, &b""[..])]
+    {
+        let mut conn = proxy.connect();
+        conn.send(get("/").to_bytes());
+        let mut origin = accept(&listener);
+        let asked = origin.request();
+        origin.head(asked.stream, "200", &[], false);
+        let (kind, flags, stream, payload) = flood;
+        (0..3000).for_each(|_| _ = origin.frame(kind, flags, stream, payload));
+        let mut response = conn.response_head();
+        let whole = conn.try_response_body("GET", &mut response);
+        assert!(response.status == 502 || whole.is_err(), "{flood:?}");
+        origin.expect_end();
+    }
+}
+
+#[test]
+fn interim_responses_without_end_are_a_fault() {
+    let (proxy, listener) = before("retries = 0");
+    let mut conn = proxy.connect();
+    conn.send(get("/").to_bytes());
+    let mut origin = accept(&listener);
+    let asked = origin.request();
+    (0..200).for_each(|_| _ = origin.head(asked.stream, "102", &[], false));
+    assert_eq!(conn.response().status, 502);
+    proxy.says("interim responses without end");
+}
+
+#[test]
+fn a_backend_that_says_nothing_is_given_up_in_time() {
+    let (proxy, listener) = before("retries = 0\nconnect_timeout = \"200ms\"");
+    let mut conn = proxy.connect();
+    conn.send(get("/").to_bytes());
+    let _silent = listener.accept();
+    assert_eq!(conn.response().status, 504);
+}
+
+/// Whatever stream data is sent on, only the request of that stream gets it.
+#[test]
+fn data_on_a_stream_that_was_cancelled_reaches_nobody() {
+    let (proxy, listener) = before("");
+    let mut gone = super::client(&proxy);
+    let left = gone.get("/left", &[]);
+    let mut origin = accept(&listener);
+    let cancelled = origin.request();
+    gone.reset(left);
+    origin.reset_of(cancelled.stream);
+    let mut conn = proxy.connect();
+    conn.send(get("/other").to_bytes());
+    let other = origin.request();
+    origin.head(cancelled.stream, "200", &[], false);
+    for _ in 0..100 {
+        origin.data(cancelled.stream, vec![b'!'; 16 << 10], false);
+    }
+    origin.answer(other.stream, "its own");
+    assert_eq!(conn.response().text(), "its own");
+}

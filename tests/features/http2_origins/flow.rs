@@ -1,0 +1,112 @@
+//! Flow control.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sandarac_test_support::http2::Http2;
+use sandarac_test_support::{Http2Server, get, post};
+
+use super::{accept, before, client};
+
+/// The window of a stream, in bytes.
+const WINDOW: usize = 256 << 10;
+
+fn fill(origin: &mut Http2Server, stream: u32, bytes: usize) {
+    let part = vec![b'x'; 16 << 10];
+    (0..bytes / part.len()).for_each(|_| _ = origin.data(stream, &part, false));
+}
+
+#[test]
+fn a_client_that_reads_nothing_holds_up_no_other() {
+    let (proxy, listener) = before("");
+    let mut slow = Http2::to(proxy.address());
+    slow.gives_windows = false;
+    let held: Vec<u32> = (0..8).map(|at| slow.get(&format!("/held/{at}"), &[])).collect();
+    let mut origin = accept(&listener);
+    let asked: Vec<_> = held.iter().map(|_| origin.request()).collect();
+    for head in &asked {
+        origin.head(head.stream, "200", &[], false);
+        fill(&mut origin, head.stream, WINDOW);
+    }
+    let mut other = client(&proxy);
+    for turn in 0..3 {
+        let stream = other.get(&format!("/other/{turn}"), &[]);
+        let head = origin.request();
+        origin.head(head.stream, "200", &[], false);
+        fill(&mut origin, head.stream, WINDOW);
+        origin.data(head.stream, "", true);
+        assert_eq!(other.response(stream).body.len(), WINDOW);
+    }
+}
+
+#[test]
+fn a_window_is_opened_only_as_the_client_reads() {
+    let (proxy, listener) = before("");
+    let mut conn = proxy.connect();
+    conn.shrink_receive_buffer();
+    conn.send(get("/").to_bytes());
+    let mut origin = accept(&listener);
+    let asked = origin.request();
+    origin.head(asked.stream, "200", &[], false);
+    let mut sent = 0;
+    let mut window = WINDOW as i64;
+    let mut closed = None;
+    // More than every buffer on the way holds.
+    while sent < 16 << 20 {
+        if window >= 64 << 10 {
+            fill(&mut origin, asked.stream, 64 << 10);
+            sent += 64 << 10;
+            window -= 64 << 10;
+            closed = None;
+        } else if closed.get_or_insert_with(Instant::now).elapsed() > Duration::from_millis(300) {
+            break;
+        } else {
+            thread::sleep(Duration::from_millis(10));
+        }
+        origin.settle();
+        window += opened(&mut origin, asked.stream);
+    }
+    assert!(sent < 16 << 20, "nothing held the origin back");
+    // Once the client reads, the rest follows.
+    let response = conn.response_head();
+    assert_eq!(response.status, 200);
+    origin.data(asked.stream, "", true);
+    let mut whole = response;
+    conn.try_response_body("GET", &mut whole).expect("a whole body");
+    assert_eq!(whole.body.len(), sent);
+}
+
+/// The sum of the updates of a stream's window that came.
+fn opened(origin: &mut Http2Server, stream: u32) -> i64 {
+    let updates = origin.others.iter().filter(|frame| frame.kind == 8 && frame.stream == stream);
+    let sum = updates.map(|frame| i64::from(frame.number(0))).sum();
+    origin.others.retain(|frame| frame.kind != 8);
+    sum
+}
+
+#[test]
+fn an_upload_waits_for_the_window_of_its_stream_only() {
+    let (proxy, listener) = before("");
+    let (mut big, mut small) = (proxy.connect(), proxy.connect());
+    let body = "b".repeat(300_000);
+    let upload = post("/big", &body).to_bytes();
+    let sender = thread::spawn(move || {
+        big.send(upload);
+        big
+    });
+    let mut origin = accept(&listener);
+    origin.gives_windows = false;
+    let asked = origin.request();
+    origin.partial(asked.stream, 65_535);
+    origin.window(0, 1 << 20);
+    small.send(post("/small", "quick").to_bytes());
+    let quick = origin.request();
+    assert_eq!(origin.body(quick.stream).0, b"quick");
+    origin.answer(quick.stream, "quick");
+    assert_eq!(small.response().text(), "quick");
+    origin.window(asked.stream, 1 << 20);
+    assert_eq!(origin.body(asked.stream).0.len(), body.len());
+    origin.answer(asked.stream, "done");
+    let mut big = sender.join().unwrap();
+    assert_eq!(big.response().text(), "done");
+}
