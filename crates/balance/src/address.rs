@@ -1,4 +1,5 @@
-//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`.
+//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`; for FastCGI, `fcgi://host:port` or
+//! `fcgi+unix:/path`.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::str::FromStr;
 pub struct Address {
     endpoint: Endpoint,
     is_tls: bool,
+    is_fastcgi: bool,
     authority: Box<str>,
 }
 
@@ -41,6 +43,22 @@ impl Address {
         self.is_tls
     }
 
+    /// Whether the backend speaks FastCGI instead of HTTP.
+    pub fn is_fastcgi(&self) -> bool {
+        self.is_fastcgi
+    }
+
+    /// The same place, over FastCGI instead of HTTP in clear.
+    pub fn over_fastcgi(self) -> Address {
+        match &self.endpoint {
+            Endpoint::Tcp(host, port) if !self.is_tls => {
+                Address::tcp(host.clone(), Some(*port), Scheme::FastCgi)
+            }
+            Endpoint::Unix(path) => Address::unix(path, true),
+            Endpoint::Tcp(..) => self,
+        }
+    }
+
     /// The `Host` value of the balancer's own requests, such as checks: host and port, without the port if it
     /// is that of the scheme; `localhost` for a Unix socket.
     pub fn authority(&self) -> &str {
@@ -48,12 +66,13 @@ impl Address {
     }
 
     /// The Unix socket at `path`, which MUST be absolute.
-    fn unix(path: &Path) -> Address {
-        Address { endpoint: Endpoint::Unix(path.to_path_buf()), is_tls: false, authority: "localhost".into() }
+    fn unix(path: &Path, is_fastcgi: bool) -> Address {
+        let endpoint = Endpoint::Unix(path.to_path_buf());
+        Address { endpoint, is_tls: false, is_fastcgi, authority: "localhost".into() }
     }
 
-    fn tcp(host: Host, port: Option<u16>, is_tls: bool) -> Address {
-        let usual = if is_tls { 443 } else { 80 };
+    fn tcp(host: Host, port: Option<u16>, scheme: Scheme) -> Address {
+        let usual = scheme.usual_port();
         let port = port.unwrap_or(usual);
         let name = match &host {
             Host::Name(name) => name.to_string(),
@@ -61,7 +80,41 @@ impl Address {
             Host::Ip(IpAddr::V6(ip)) => format!("[{ip}]"),
         };
         let authority = if port == usual { name } else { format!("{name}:{port}") };
-        Address { endpoint: Endpoint::Tcp(host, port), is_tls, authority: authority.into() }
+        Address {
+            endpoint: Endpoint::Tcp(host, port),
+            is_tls: scheme == Scheme::Https,
+            is_fastcgi: scheme == Scheme::FastCgi,
+            authority: authority.into(),
+        }
+    }
+}
+
+/// The scheme of an address with a host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+    FastCgi,
+}
+
+impl Scheme {
+    const ALL: [Scheme; 3] = [Scheme::Http, Scheme::Https, Scheme::FastCgi];
+
+    const fn text(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+            Scheme::FastCgi => "fcgi",
+        }
+    }
+
+    /// The port of an address without one. FastCGI has none of its own; php-fpm's is 9000.
+    const fn usual_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+            Scheme::FastCgi => 9000,
+        }
     }
 }
 
@@ -70,7 +123,9 @@ impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.endpoint {
             Endpoint::Tcp(..) if self.is_tls => write!(f, "https://{}", self.authority),
+            Endpoint::Tcp(..) if self.is_fastcgi => write!(f, "fcgi://{}", self.authority),
             Endpoint::Tcp(..) => write!(f, "http://{}", self.authority),
+            Endpoint::Unix(path) if self.is_fastcgi => write!(f, "fcgi+unix:{}", path.display()),
             Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -115,7 +170,10 @@ impl std::fmt::Display for AddressError {
             AddressError::Empty => f.write_str("a backend address is empty"),
             AddressError::NoScheme(_) => f.write_str("a backend address starts with http:// or unix:"),
             AddressError::UnknownScheme(scheme) => {
-                write!(f, "backends are reached by http:// or unix:, not by {scheme}")
+                write!(
+                    f,
+                    "backends are reached by http://, https://, fcgi://, unix: or fcgi+unix:, not by {scheme}"
+                )
             }
             AddressError::UserInfo => f.write_str("a backend address holds no user name or password"),
             AddressError::Path(_) => f.write_str(
@@ -138,15 +196,18 @@ impl std::error::Error for AddressError {}
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443), or
-    /// `unix:/path`. One `/` after the authority is allowed.
+    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443) or `fcgi`
+    /// (port 9000), `unix:/path`, or `fcgi+unix:/path`. One `/` after the authority is allowed.
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(AddressError::Empty);
         }
         if let Some(path) = text.strip_prefix("unix:") {
-            return socket(path);
+            return socket(path, false);
+        }
+        if let Some(path) = text.strip_prefix("fcgi+unix:") {
+            return socket(path, true);
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(AddressError::NoScheme(if text.starts_with('/') {
@@ -155,28 +216,22 @@ impl FromStr for Address {
                 format!("http://{text}")
             }));
         };
-        let is_tls = match scheme.to_ascii_lowercase().as_str() {
-            "http" => false,
-            "https" => true,
-            _ => return Err(AddressError::UnknownScheme(format!("{scheme}://"))),
-        };
+        let known = Scheme::ALL.into_iter().find(|known| scheme.eq_ignore_ascii_case(known.text()));
+        let scheme = known.ok_or_else(|| AddressError::UnknownScheme(format!("{scheme}://")))?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, after) = rest.split_at(end);
         if authority.contains('@') {
             return Err(AddressError::UserInfo);
         }
         if !matches!(after, "" | "/") {
-            return Err(AddressError::Path(format!(
-                "{}://{authority}",
-                if is_tls { "https" } else { "http" }
-            )));
+            return Err(AddressError::Path(format!("{}://{authority}", scheme.text())));
         }
         let (host, port) = split_port(authority)?;
-        Ok(Address::tcp(host, port, is_tls))
+        Ok(Address::tcp(host, port, scheme))
     }
 }
 
-fn socket(path: &str) -> Result<Address, AddressError> {
+fn socket(path: &str, is_fastcgi: bool) -> Result<Address, AddressError> {
     // The length of sun_path in sockaddr_un, less the NUL that ends it.
     const LONGEST: usize = 107;
     if !path.starts_with('/') {
@@ -186,7 +241,7 @@ fn socket(path: &str) -> Result<Address, AddressError> {
     if path.len() > LONGEST || path.contains(char::is_control) {
         return Err(AddressError::SocketPath);
     }
-    Ok(Address::unix(Path::new(path)))
+    Ok(Address::unix(Path::new(path), is_fastcgi))
 }
 
 fn split_port(authority: &str) -> Result<(Host, Option<u16>), AddressError> {
@@ -260,6 +315,31 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_fastcgi_are_read_and_written_alike() {
+        for (text, written, authority) in [
+            ("fcgi://php.internal", "fcgi://php.internal", "php.internal"),
+            ("fcgi://127.0.0.1:9000", "fcgi://127.0.0.1", "127.0.0.1"),
+            ("FCGI://[::1]:9001/", "fcgi://[::1]:9001", "[::1]:9001"),
+            ("fcgi+unix:/run/php/php-fpm.sock", "fcgi+unix:/run/php/php-fpm.sock", "localhost"),
+        ] {
+            let address = read(text).unwrap();
+            assert!(address.is_fastcgi() && !address.is_tls());
+            assert_eq!((address.to_string().as_str(), address.authority()), (written, authority));
+            assert_eq!(read(written).unwrap(), address);
+        }
+        assert_ne!(read("unix:/a"), read("fcgi+unix:/a"));
+        for (found, meant) in [
+            ("unix:/a", "fcgi+unix:/a"),
+            ("http://a:9000", "fcgi://a"),
+            ("fcgi://a", "fcgi://a"),
+            ("https://a", "https://a"),
+        ] {
+            assert_eq!(read(found).unwrap().over_fastcgi(), read(meant).unwrap());
+        }
+        assert_eq!(read("fcgi://a").unwrap().endpoint(), &Endpoint::Tcp(Host::Name("a".into()), 9000));
+    }
+
+    #[test]
     fn addresses_are_read_and_written_alike() {
         for (text, written, authority) in [
             ("http://localhost:8000", "http://localhost:8000", "localhost:8000"),
@@ -283,7 +363,9 @@ mod tests {
             ("", AddressError::Empty),
             ("localhost:8000", AddressError::NoScheme("http://localhost:8000".to_owned())),
             ("/run/app.sock", AddressError::NoScheme("unix:/run/app.sock".to_owned())),
-            ("fcgi://app:9000", AddressError::UnknownScheme("fcgi://".to_owned())),
+            ("ftp://app:9000", AddressError::UnknownScheme("ftp://".to_owned())),
+            ("fcgi://app:9000/index.php", AddressError::Path("fcgi://app:9000".to_owned())),
+            ("fcgi+unix:php.sock", AddressError::RelativePath("php.sock".to_owned())),
             ("http://a@b", AddressError::UserInfo),
             ("http://a:1/b?c", AddressError::Path("http://a:1".to_owned())),
             ("http://", host("")),
@@ -308,7 +390,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused_and_what_is_read_reads_again(text in "(http://|unix:/)?[ -~]{0,40}") {
+        fn any_text_is_read_or_refused_and_what_is_read_reads_again(text in "(http://|fcgi://|unix:/|fcgi\\+unix:/)?[ -~]{0,40}") {
             if let Ok(address) = read(&text) {
                 proptest::prop_assert_eq!(read(&address.to_string()), Ok(address));
             }

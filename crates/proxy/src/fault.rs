@@ -6,6 +6,7 @@ use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
 use sandarac_net::BodyError;
+use sandarac_wire::fastcgi;
 use sandarac_wire::h1::Refusal;
 use std::io;
 
@@ -33,10 +34,16 @@ pub enum Fault {
     TunnelWithBody,
     /// The request body is larger than the limit.
     BodyTooLarge,
+    /// The request body has no known length, and is larger than what is gathered of such bodies.
+    BodyNotGathered,
+    /// Bodies of unknown length occupy all the memory that there is for them.
+    GatheringFull,
     /// The request body broke off, or its framing was wrong.
     BodyBroken(Option<Refusal>),
     /// The request body did not arrive in time.
     BodyLate,
+    /// The path leads to no script of the application.
+    NoScript,
     /// `only-if-cached`, and nothing usable is stored (RFC 9111 §5.2.1.7).
     NotCached,
     /// A purge from an address that may not purge.
@@ -65,6 +72,10 @@ pub enum Fault {
     ResponseLate,
     /// The response breaks the protocol.
     BadResponse(Refusal),
+    /// The response breaks the protocol of FastCGI.
+    BadFastCgi(fastcgi::Refusal),
+    /// The application has no room for another request.
+    Overloaded,
     /// Too many interim responses without a final one.
     TooManyInterim,
     /// 101 although no other protocol was requested.
@@ -79,7 +90,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 33] = [
+    pub const EACH: [Fault; 38] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -89,8 +100,11 @@ impl Fault {
         Fault::TunnelNotAllowed,
         Fault::TunnelWithBody,
         Fault::BodyTooLarge,
+        Fault::BodyNotGathered,
+        Fault::GatheringFull,
         Fault::BodyBroken(None),
         Fault::BodyLate,
+        Fault::NoScript,
         Fault::NotCached,
         Fault::PurgeDenied,
         Fault::ClientGone,
@@ -108,6 +122,8 @@ impl Fault {
         Fault::Unasked,
         Fault::ResponseLate,
         Fault::BadResponse(Refusal::ALL[0]),
+        Fault::BadFastCgi(fastcgi::Refusal::ALL[0]),
+        Fault::Overloaded,
         Fault::TooManyInterim,
         Fault::UnaskedSwitch,
         Fault::ResponseBroken,
@@ -127,8 +143,11 @@ impl Fault {
             Fault::TunnelNotAllowed => "tunnel-not-allowed",
             Fault::TunnelWithBody => "tunnel-with-body",
             Fault::BodyTooLarge => "body-too-large",
+            Fault::BodyNotGathered => "body-not-gathered",
+            Fault::GatheringFull => "gathering-full",
             Fault::BodyBroken(_) => "body-broken",
             Fault::BodyLate => "body-late",
+            Fault::NoScript => "no-script",
             Fault::NotCached => "not-cached",
             Fault::PurgeDenied => "purge-denied",
             Fault::ClientGone => "client-gone",
@@ -144,6 +163,8 @@ impl Fault {
             Fault::Unasked => "unasked",
             Fault::ResponseLate => "response-late",
             Fault::BadResponse(_) => "bad-response",
+            Fault::BadFastCgi(_) => "bad-fastcgi",
+            Fault::Overloaded => "overloaded",
             Fault::TooManyInterim => "too-many-interim",
             Fault::UnaskedSwitch => "unasked-switch",
             Fault::ResponseBroken => "response-broken",
@@ -158,13 +179,17 @@ impl Fault {
             Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost | Fault::TunnelWithBody => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::Misdirected => 421,
-            Fault::NoRoute => 404,
+            Fault::NoRoute | Fault::NoScript => 404,
             Fault::MethodNotAllowed => 405,
             Fault::TunnelNotAllowed => 405,
-            Fault::BodyTooLarge => 413,
+            Fault::BodyTooLarge | Fault::BodyNotGathered => 413,
             Fault::BodyLate | Fault::ClientGone => 408,
             Fault::PurgeDenied => 403,
-            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::NoDescriptors => 503,
+            Fault::NoBackend(_)
+            | Fault::QueuedTooLong
+            | Fault::NoDescriptors
+            | Fault::Overloaded
+            | Fault::GatheringFull => 503,
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
@@ -172,6 +197,7 @@ impl Fault {
             | Fault::NoResponse
             | Fault::Unasked
             | Fault::BadResponse(_)
+            | Fault::BadFastCgi(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
             | Fault::ResponseBroken
@@ -190,15 +216,16 @@ impl Fault {
             | Fault::TunnelWithBody
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
+            | Fault::BodyNotGathered
             | Fault::BodyLate
             | Fault::ClientGone => ProxyError::HttpRequestError,
             Fault::MethodNotAllowed | Fault::TunnelNotAllowed | Fault::PurgeDenied => {
                 ProxyError::HttpRequestDenied
             }
-            Fault::NoRoute => ProxyError::DestinationNotFound,
-            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) | Fault::QueuedTooLong => {
-                ProxyError::ConnectionLimitReached
-            }
+            Fault::NoRoute | Fault::NoScript => ProxyError::DestinationNotFound,
+            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull)
+            | Fault::QueuedTooLong
+            | Fault::Overloaded => ProxyError::ConnectionLimitReached,
             Fault::NotCached | Fault::NoBackend(_) => ProxyError::DestinationUnavailable,
             Fault::Unresolved => ProxyError::DnsError,
             Fault::ConnectFailed(io::ErrorKind::ConnectionRefused) => ProxyError::ConnectionRefused,
@@ -208,10 +235,14 @@ impl Fault {
             Fault::NoResponse => ProxyError::ConnectionTerminated,
             Fault::ResponseLate => ProxyError::HttpResponseTimeout,
             Fault::BadResponse(refusal) => proxy_error(*refusal),
-            Fault::Unasked | Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
+            Fault::Unasked | Fault::BadFastCgi(_) | Fault::TooManyInterim | Fault::UnaskedSwitch => {
+                ProxyError::HttpProtocolError
+            }
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
-            Fault::NoDescriptors | Fault::HeadTooLarge => ProxyError::ProxyInternalError,
+            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull => {
+                ProxyError::ProxyInternalError
+            }
         }
     }
 
@@ -227,9 +258,14 @@ impl Fault {
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
             Fault::TunnelWithBody => "a CONNECT request has no body".into(),
             Fault::BodyTooLarge => "the request body is too large".into(),
+            Fault::BodyNotGathered => {
+                "the request body has no Content-Length, and is larger than `gather_limit`".into()
+            }
+            Fault::GatheringFull => "request bodies of unknown length occupy too much memory".into(),
             Fault::BodyBroken(None) => "the request body broke off".into(),
             Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),
             Fault::BodyLate => "the request body did not arrive in time".into(),
+            Fault::NoScript => "the path leads to no script of the application".into(),
             Fault::NotCached => "nothing usable is stored, and the request is only-if-cached".into(),
             Fault::PurgeDenied => "purging is not allowed from this address".into(),
             Fault::ClientGone => "the client is gone".into(),
@@ -247,6 +283,8 @@ impl Fault {
             Fault::Unasked => "the backend sent a response before the request".into(),
             Fault::ResponseLate => "the backend did not respond in time".into(),
             Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
+            Fault::BadFastCgi(refusal) => format!("the backend's response is not valid FastCGI: {refusal}"),
+            Fault::Overloaded => "the application has no room for another request".into(),
             Fault::TooManyInterim => "the backend sent interim responses without end".into(),
             Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
@@ -282,16 +320,26 @@ impl Fault {
                 | Fault::Unasked
                 | Fault::ResponseLate
                 | Fault::BadResponse(_)
+                | Fault::BadFastCgi(_)
+                | Fault::Overloaded
                 | Fault::TooManyInterim
                 | Fault::UnaskedSwitch
                 | Fault::ResponseBroken
         )
     }
 
+    /// The fault of a response over FastCGI that is refused.
+    pub(crate) fn of_fastcgi(refusal: fastcgi::Refusal) -> Fault {
+        match refusal {
+            fastcgi::Refusal::Head(refusal) => Fault::BadResponse(refusal),
+            refusal => Fault::BadFastCgi(refusal),
+        }
+    }
+
     /// The fault of a request body that could not be received.
     pub fn of_request_body(error: BodyError) -> Fault {
         match error {
-            BodyError::Truncated => Fault::BodyBroken(None),
+            BodyError::Truncated | BodyError::Records(_) => Fault::BodyBroken(None),
             BodyError::Refused(refusal) => Fault::BodyBroken(Some(refusal)),
             BodyError::Late => Fault::BodyLate,
             BodyError::Io(_) => Fault::ClientGone,

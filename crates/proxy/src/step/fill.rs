@@ -84,7 +84,7 @@ impl Ending {
     fn of(error: &BodyError) -> Ending {
         match error {
             BodyError::Truncated | BodyError::Late | BodyError::Io(_) => Ending::BrokenOff,
-            BodyError::Refused(_) => Ending::Spoiled,
+            BodyError::Refused(_) | BodyError::Records(_) => Ending::Spoiled,
         }
     }
 

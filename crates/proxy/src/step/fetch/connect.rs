@@ -1,6 +1,7 @@
 //! The way to a backend: a place at one of the pool's, queued if need be, and a connection to it.
 
 use super::context::FetchContext;
+use super::fastcgi::FastCgi;
 use super::link::OriginLink;
 use super::origin_request::OriginRequest;
 use super::origin_response::Failed;
@@ -10,6 +11,7 @@ use crate::{Counter, Fault};
 use sandarac_balance::{Address, AttemptOutcome, BackendId, NoBackend, Pick, Ticket};
 use sandarac_net::{Conn, Unread};
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::task::Poll;
 
 /// A place at a backend: at once if there is one, else through the pool's queue.
@@ -98,7 +100,15 @@ pub(super) async fn linked(
     match connected {
         Ok((conn, provenance)) => {
             let is_other_version = served && pick.backend().is_sidelined();
-            let mut link = OriginLink::http1(context, conn, provenance, pick);
+            let mut link = match &context.pool().application {
+                Some(application) if pick.backend().address().is_fastcgi() => {
+                    let address = pick.backend().address();
+                    let fastcgi =
+                        FastCgi::new(context, application.clone(), conn, provenance, address, reused);
+                    OriginLink::fastcgi(context, fastcgi, pick)
+                }
+                _ => OriginLink::http1(context, conn, provenance, pick),
+            };
             link.found(reused, is_other_version);
             Ok(link)
         }
@@ -122,8 +132,12 @@ pub(super) async fn connect(
         context.counters().one(Counter::OriginConnectionsReused);
         return Ok(conn);
     }
-    context.counters().one(Counter::OriginConnections);
     let pool = context.pool();
+    if address.is_fastcgi() && pool.application.is_none() {
+        // A source named it for a pool of which no document root is known.
+        return Err(Fault::ConnectFailed(ErrorKind::Unsupported));
+    }
+    context.counters().one(Counter::OriginConnections);
     // Boxed, because resolving a name is a large state machine that a kept connection does not need.
     Box::pin(context.core.origins.connect(address, pool.tls.as_ref(), pool.timeouts.connect)).await
 }

@@ -291,7 +291,7 @@ fn of_switched(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
 }
 
 /// The end-to-end fields of a final response, after its status line.
-fn of_final(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
+pub(super) fn of_final(response: &Response<'_>) -> Result<FieldsBuf, TooLarge> {
     let fields = response.head.fields;
     let body = match response.framing {
         BodyFraming::Length(length) if length <= COPIED as u64 => length as usize,

@@ -1,6 +1,7 @@
 //! A connection to a backend, in use for one request, over any protocol.
 
 use super::context::FetchContext;
+use super::fastcgi::FastCgi;
 use super::http1::Http1;
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
@@ -35,6 +36,7 @@ pub(crate) struct OriginLink {
 /// The protocols that origins speak.
 enum Protocol {
     Http1(Http1),
+    FastCgi(Box<FastCgi>),
     #[cfg(test)]
     Memory(super::memory::Memory),
 }
@@ -44,6 +46,7 @@ macro_rules! speak {
     ($link:expr, $method:ident($($argument:expr),*)) => {
         match $link {
             Protocol::Http1(http1) => http1.$method($($argument),*),
+            Protocol::FastCgi(fastcgi) => fastcgi.$method($($argument),*),
             #[cfg(test)]
             Protocol::Memory(memory) => memory.$method($($argument),*),
         }
@@ -59,6 +62,11 @@ impl OriginLink {
         pick: Pick,
     ) -> OriginLink {
         OriginLink::over(context, Protocol::Http1(Http1::new(conn, provenance)), pick)
+    }
+
+    /// A link over a connection that speaks FastCGI to the backend of `pick`.
+    pub(super) fn fastcgi(context: &FetchContext<'_>, fastcgi: FastCgi, pick: Pick) -> OriginLink {
+        OriginLink::over(context, Protocol::FastCgi(Box::new(fastcgi)), pick)
     }
 
     /// A link to an origin in memory.

@@ -3,6 +3,7 @@
 mod attempt;
 mod connect;
 mod context;
+mod fastcgi;
 mod hedge;
 mod http1;
 mod identify;
@@ -15,6 +16,7 @@ mod origin_response;
 mod recipient;
 mod retry;
 mod run;
+mod stderr_log;
 #[cfg(test)]
 mod tests;
 mod trace;

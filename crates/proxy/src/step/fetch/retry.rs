@@ -71,7 +71,9 @@ pub(crate) async fn fetch(
         };
         context.counters().one(Counter::FetchFailures);
         let body_at_hand = recipient.can_replay();
-        let safe = !failed.answered && (!failed.sent || (request.method.is_idempotent() && body_at_hand));
+        let unhandled = failed.fault == Fault::Overloaded;
+        let replays = (unhandled || request.method.is_idempotent()) && body_at_hand;
+        let safe = !failed.answered && (!failed.sent || replays);
         let next = context.newer();
         let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
         // A kept connection that ended is no sign of a fault of the backend; a timeout is.
