@@ -257,7 +257,8 @@ fn a_check_by_the_ping_of_php_fpm_passes() {
     proxy.says("it answered 404");
 }
 
-/// Each page takes 50 ms, and there are 2 processes: 64 requests need 32 turns. No request may lose more than that.
+/// Each page takes 50 ms, and there are 2 processes: 64 requests need 32 turns. One that waited for a process with an idle
+/// connection would wait half a minute.
 #[test]
 fn few_processes_serve_many_clients_and_none_waits_for_a_kept_connection() {
     const CLIENTS: usize = 64;
@@ -280,6 +281,6 @@ fn few_processes_serve_many_clients_and_none_waits_for_a_kept_connection() {
         });
         let turns = PAGE * (CLIENTS as u32 / 2);
         let took = began.elapsed();
-        assert!(took < turns * 2 + Duration::from_secs(1), "{fastcgi}: {took:?} for what takes {turns:?}");
+        assert!(took < turns + Duration::from_secs(10), "{fastcgi}: {took:?} for what takes {turns:?}");
     }
 }

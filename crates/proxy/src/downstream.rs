@@ -288,6 +288,10 @@ impl<'a> Downstream<'a> {
             self.left = self.is_logged && self.closed_is_gone && self.client.has_closed();
             self.answered = Some(Instant::now());
         }
+        if self.ended {
+            // It is not sent again after this.
+            self.gathered = None;
+        }
         // The rest of the time for the head does not count for the body.
         self.client.timer().clear();
     }
