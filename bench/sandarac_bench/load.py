@@ -32,9 +32,9 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def wrk(core, port, path, seconds):
-    """`seconds` of 64 keep-alive connections in a closed loop. Latencies are microseconds."""
-    command = ["taskset", "-c", str(core), "wrk", "--latency", "-t", "1", "-c", str(WRK_CONNECTIONS)]
+def wrk(core, port, path, seconds, connections=WRK_CONNECTIONS):
+    """`seconds` of keep-alive connections in a closed loop. Latencies are microseconds."""
+    command = ["taskset", "-c", str(core), "wrk", "--latency", "-t", "1", "-c", str(connections)]
     command += ["-d", f"{seconds}s", "--timeout", "10s", "-s", str(BENCH / "wrk.lua"), f"http://{_HOST}:{port}{path}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60)
     found = re.search(r"^RESULT (.*)$", done.stdout, re.M)

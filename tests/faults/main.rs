@@ -4,6 +4,7 @@ mod clients;
 #[path = "../../crates/wire/tests/support/corpus.rs"]
 mod corpus;
 mod descriptors;
+mod fastcgi;
 mod limits;
 mod load;
 mod memory;

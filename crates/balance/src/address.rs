@@ -1,5 +1,5 @@
 //! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`; `h2://host:port` or `h2+unix:/path` if it speaks
-//! HTTP/2 in clear.
+//! HTTP/2 in clear; `fcgi://host:port` or `fcgi+unix:/path` if it speaks FastCGI.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ enum Scheme {
     Http2,
     /// TLS, which negotiates the protocol in it.
     Https,
+    /// FastCGI.
+    FastCgi,
 }
 
 /// What to connect to.
@@ -58,6 +60,22 @@ impl Address {
         self.scheme == Scheme::Http2
     }
 
+    /// Whether the backend speaks FastCGI instead of HTTP.
+    pub fn is_fastcgi(&self) -> bool {
+        self.scheme == Scheme::FastCgi
+    }
+
+    /// The same place, over FastCGI instead of HTTP in clear.
+    pub fn over_fastcgi(self) -> Address {
+        match &self.endpoint {
+            Endpoint::Tcp(host, port) if !self.is_tls() => {
+                Address::tcp(host.clone(), Some(*port), Scheme::FastCgi)
+            }
+            Endpoint::Unix(path) => Address::unix(path, Scheme::FastCgi),
+            Endpoint::Tcp(..) => self,
+        }
+    }
+
     /// The `Host` value of the balancer's own requests, such as checks: host and port, without the port if it
     /// is that of the scheme; `localhost` for a Unix socket.
     pub fn authority(&self) -> &str {
@@ -70,7 +88,7 @@ impl Address {
     }
 
     fn tcp(host: Host, port: Option<u16>, scheme: Scheme) -> Address {
-        let usual = if scheme == Scheme::Https { 443 } else { 80 };
+        let usual = scheme.usual_port();
         let port = port.unwrap_or(usual);
         let name = match &host {
             Host::Name(name) => name.to_string(),
@@ -83,18 +101,28 @@ impl Address {
 }
 
 impl Scheme {
-    fn name(self) -> &'static str {
+    const ALL: [Scheme; 4] = [Scheme::Http, Scheme::Http2, Scheme::Https, Scheme::FastCgi];
+
+    const fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
             Scheme::Http2 => "h2",
             Scheme::Https => "https",
+            Scheme::FastCgi => "fcgi",
         }
     }
 
     fn of(name: &str) -> Option<Scheme> {
-        [Scheme::Http, Scheme::Http2, Scheme::Https]
-            .into_iter()
-            .find(|scheme| scheme.name().eq_ignore_ascii_case(name))
+        Scheme::ALL.into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The port of an address without one. FastCGI has none of its own; php-fpm's is 9000.
+    const fn usual_port(self) -> u16 {
+        match self {
+            Scheme::Http | Scheme::Http2 => 80,
+            Scheme::Https => 443,
+            Scheme::FastCgi => 9000,
+        }
     }
 }
 
@@ -104,6 +132,7 @@ impl std::fmt::Display for Address {
         match &self.endpoint {
             Endpoint::Tcp(..) => write!(f, "{}://{}", self.scheme.name(), self.authority),
             Endpoint::Unix(path) if self.is_http2() => write!(f, "h2+unix:{}", path.display()),
+            Endpoint::Unix(path) if self.is_fastcgi() => write!(f, "fcgi+unix:{}", path.display()),
             Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -148,7 +177,10 @@ impl std::fmt::Display for AddressError {
             AddressError::Empty => f.write_str("a backend address is empty"),
             AddressError::NoScheme(_) => f.write_str("a backend address starts with http:// or unix:"),
             AddressError::UnknownScheme(scheme) => {
-                write!(f, "backends are reached by http://, https://, h2:// or unix:, not by {scheme}")
+                write!(
+                    f,
+                    "backends are reached by http://, https://, h2://, fcgi://, unix:, h2+unix: or fcgi+unix:, not by {scheme}"
+                )
             }
             AddressError::UserInfo => f.write_str("a backend address holds no user name or password"),
             AddressError::Path(_) => f.write_str(
@@ -171,8 +203,8 @@ impl std::error::Error for AddressError {}
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443) or `h2` (port 80),
-    /// `unix:/path`, or `h2+unix:/path`. One `/` after the authority is allowed.
+    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443), `h2` (port 80) or
+    /// `fcgi` (port 9000), `unix:/path`, `h2+unix:/path`, or `fcgi+unix:/path`. One `/` after the authority is allowed.
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {
@@ -183,6 +215,9 @@ impl FromStr for Address {
         }
         if let Some(path) = text.strip_prefix("h2+unix:") {
             return socket(path, Scheme::Http2);
+        }
+        if let Some(path) = text.strip_prefix("fcgi+unix:") {
+            return socket(path, Scheme::FastCgi);
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(AddressError::NoScheme(if text.starts_with('/') {
@@ -307,6 +342,31 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_fastcgi_are_read_and_written_alike() {
+        for (text, written, authority) in [
+            ("fcgi://php.internal", "fcgi://php.internal", "php.internal"),
+            ("fcgi://127.0.0.1:9000", "fcgi://127.0.0.1", "127.0.0.1"),
+            ("FCGI://[::1]:9001/", "fcgi://[::1]:9001", "[::1]:9001"),
+            ("fcgi+unix:/run/php/php-fpm.sock", "fcgi+unix:/run/php/php-fpm.sock", "localhost"),
+        ] {
+            let address = read(text).unwrap();
+            assert!(address.is_fastcgi() && !address.is_tls());
+            assert_eq!((address.to_string().as_str(), address.authority()), (written, authority));
+            assert_eq!(read(written).unwrap(), address);
+        }
+        assert_ne!(read("unix:/a"), read("fcgi+unix:/a"));
+        for (found, meant) in [
+            ("unix:/a", "fcgi+unix:/a"),
+            ("http://a:9000", "fcgi://a"),
+            ("fcgi://a", "fcgi://a"),
+            ("https://a", "https://a"),
+        ] {
+            assert_eq!(read(found).unwrap().over_fastcgi(), read(meant).unwrap());
+        }
+        assert_eq!(read("fcgi://a").unwrap().endpoint(), &Endpoint::Tcp(Host::Name("a".into()), 9000));
+    }
+
+    #[test]
     fn addresses_are_read_and_written_alike() {
         for (text, written, authority) in [
             ("http://localhost:8000", "http://localhost:8000", "localhost:8000"),
@@ -330,7 +390,9 @@ mod tests {
             ("", AddressError::Empty),
             ("localhost:8000", AddressError::NoScheme("http://localhost:8000".to_owned())),
             ("/run/app.sock", AddressError::NoScheme("unix:/run/app.sock".to_owned())),
-            ("fcgi://app:9000", AddressError::UnknownScheme("fcgi://".to_owned())),
+            ("ftp://app:9000", AddressError::UnknownScheme("ftp://".to_owned())),
+            ("fcgi://app:9000/index.php", AddressError::Path("fcgi://app:9000".to_owned())),
+            ("fcgi+unix:php.sock", AddressError::RelativePath("php.sock".to_owned())),
             ("http://a@b", AddressError::UserInfo),
             ("http://a:1/b?c", AddressError::Path("http://a:1".to_owned())),
             ("http://", host("")),
@@ -355,7 +417,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused_and_what_is_read_reads_again(text in "(http://|h2://|unix:/|h2[+]unix:/)?[ -~]{0,40}") {
+        fn any_text_is_read_or_refused_and_what_is_read_reads_again(
+            text in "((http|h2|fcgi)://|((h2|fcgi)[+])?unix:/)?[ -~]{0,40}"
+        ) {
             if let Ok(address) = read(&text) {
                 proptest::prop_assert_eq!(read(&address.to_string()), Ok(address));
             }

@@ -41,8 +41,8 @@ pub use flags::{AdminToken, Flags};
 pub use limited::{Bounded, BoundedSize, Decimal, Timeout};
 pub use manual::{defaults, manual, schema, settings};
 pub use pool::{
-    BackendConfig, CheckConfig, Password, PoolConfig, RetryBudgetConfig, SameSite, Server, Source,
-    StatusRange, Sticky,
+    BackendConfig, CheckConfig, FastCgiConfig, Password, PoolConfig, RetryBudgetConfig, SameSite, Server,
+    Source, StatusRange, Sticky,
 };
 pub use section::{Admin, Dns, Forwarded, Limits, Log, LogFormat, LogTarget, Purge, Timeouts};
 pub use setting::{Absent, Kind, Setting};

@@ -3,6 +3,7 @@
 use crate::Conn;
 use crate::http2::origin::StreamFault;
 use sandarac_message::FieldsBuf;
+use sandarac_wire::fastcgi;
 use sandarac_wire::h1::BodyFraming;
 use sandarac_wire::h1::Refusal;
 use sandarac_wire::h1::chunked::{Decoded, Decoder, Event};
@@ -39,6 +40,8 @@ pub enum BodyError {
     Truncated,
     /// The framing is wrong.
     Refused(Refusal),
+    /// The records of FastCGI that carry it are wrong.
+    Records(fastcgi::Refusal),
     /// Its sender is too slow.
     Late,
     /// The connection failed.

@@ -20,6 +20,7 @@ mod listen;
 pub mod memcached;
 mod minimum_rate;
 mod output;
+mod parked;
 mod response;
 mod service;
 mod sessions;
@@ -40,6 +41,7 @@ pub use http2::origin::{MAX_STREAMS, OriginConnection, OriginStream, ReceivedHea
 pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};
 pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};
+pub use parked::ParkedConn;
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response, StoredBlock};
 pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};

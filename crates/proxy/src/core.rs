@@ -95,6 +95,14 @@ async fn prune(core: Weak<Core>) {
         site.pools.iter().for_each(|pool| pool.live().look_for_silence(now));
         let longest = site.pools.iter().map(|pool| pool.timeouts.idle).max().unwrap_or_default();
         core.origins.prune(longest);
+        for idle in site
+            .pools
+            .iter()
+            .filter_map(|pool| Some((pool.application.as_ref()?.idle.as_ref()?, &pool.timeouts)))
+        {
+            let (idle, timeouts) = idle;
+            idle.prune(timeouts.idle);
+        }
         core.tier_links.prune(site.tier.as_deref());
     }
 }

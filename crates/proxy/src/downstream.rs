@@ -1,6 +1,7 @@
 //! The client's side of an exchange: the request body that it sends, and the response that it receives.
 
 use crate::Fault;
+use crate::gathered::{Gathered, GatheringBudget};
 use crate::step::fetch::OriginLink;
 use crate::trailers::TrailerRule;
 use crate::upload::Upload;
@@ -34,6 +35,9 @@ pub(crate) struct Downstream<'a> {
     received: u64,
     /// The body so far, for sending it again; `None` once it is too long.
     replay: Option<Vec<u8>>,
+    /// All of the body, if it was received before the fetch.
+    gathered: Option<Gathered>,
+    /// Whether all of the body was handed to the origin's connection.
     ended: bool,
     /// The client's fault in sending the body, if any. No more of the body is read then, because its end is
     /// unknown.
@@ -74,6 +78,7 @@ impl<'a> Downstream<'a> {
             body_limit,
             received: 0,
             replay: Some(Vec::new()),
+            gathered: None,
             ended: remaining == Some(0),
             spoiled: None,
             answered: None,
@@ -97,6 +102,9 @@ impl<'a> Downstream<'a> {
 
     /// The framing of the body on the way to the origin.
     pub(crate) fn framing(&self) -> BodyFraming {
+        if let Some(gathered) = &self.gathered {
+            return if gathered.len() == 0 { BodyFraming::None } else { BodyFraming::Length(gathered.len()) };
+        }
         match self.client.body_remaining() {
             _ if self.chunked => BodyFraming::Chunked,
             Some(0) | None => BodyFraming::None,
@@ -111,11 +119,16 @@ impl<'a> Downstream<'a> {
 
     /// Whether the request, body included, can be sent from the beginning again.
     pub(crate) fn can_replay(&self) -> bool {
-        self.replay.is_some()
+        self.replay.is_some() || self.gathered.is_some()
     }
 
     /// Writes the part of the body that was already received, for a second attempt.
     pub(crate) fn replay(&mut self, cx: &mut Context<'_>, origin: &mut OriginLink) -> std::io::Result<()> {
+        if let Some(gathered) = &mut self.gathered {
+            gathered.rewind();
+            self.ended = gathered.len() == 0;
+            return Ok(());
+        }
         let replay = self.replay.take().unwrap_or_default();
         if !replay.is_empty() {
             origin.send_body(cx, &replay)?;
@@ -125,6 +138,58 @@ impl<'a> Downstream<'a> {
         }
         self.replay = Some(replay);
         Ok(())
+    }
+
+    /// Receives all of a body of unknown length, up to `limit` bytes, because the backend must know its length. `memory`
+    /// is the limit of the store.
+    pub(crate) async fn gather(
+        &mut self,
+        limit: u64,
+        budget: &GatheringBudget,
+        memory: usize,
+    ) -> Result<(), Fault> {
+        let mut gathered = Gathered::new(budget.clone());
+        let received = poll_fn(|cx| {
+            loop {
+                if self.client.awaits_continue() {
+                    self.client.interim(cx, 100, b"Continue", Fields::default());
+                }
+                match ready!(self.client.poll_body(cx)).map_err(Fault::of_request_body)? {
+                    BodyStep::Data(range) => {
+                        self.received += range.len() as u64;
+                        if self.received > self.body_limit {
+                            return Poll::Ready(Err(Fault::BodyTooLarge));
+                        }
+                        if self.received > limit {
+                            return Poll::Ready(Err(Fault::BodyNotGathered));
+                        }
+                        gathered.append(self.client.body_data(&range), memory)?;
+                        self.client.consume_body(&range);
+                    }
+                    BodyStep::End(_) => return Poll::Ready(Ok(())),
+                }
+            }
+        })
+        .await;
+        if let Err(fault) = received {
+            self.spoiled = Some(fault);
+            self.client.give_up_body();
+            return Err(fault);
+        }
+        self.chunked = false;
+        self.ended = gathered.len() == 0;
+        self.gathered = Some(gathered);
+        Ok(())
+    }
+
+    /// Whether the body has no known length.
+    pub(crate) fn is_of_unknown_length(&self) -> bool {
+        self.chunked
+    }
+
+    /// Whether the body was received before the fetch.
+    pub(crate) fn has_gathered(&self) -> bool {
+        self.gathered.is_some()
     }
 
     /// Forwards the received part of the body. The client's timeout and minimum rate apply only while the
@@ -156,6 +221,17 @@ impl<'a> Downstream<'a> {
             }
             if self.ended {
                 return Ok(Upload::Done);
+            }
+            if let Some(gathered) = &mut self.gathered {
+                let sent = match gathered.next() {
+                    Some(piece) => origin.send_body(cx, piece),
+                    None => {
+                        self.ended = true;
+                        origin.end_body(cx, &FieldsBuf::new(), None)
+                    }
+                };
+                sent.map_err(|_| Fault::NoResponse)?;
+                continue;
             }
             let step = match self.client.poll_body(cx) {
                 Poll::Ready(step) => step.map_err(Fault::of_request_body)?,
@@ -211,6 +287,10 @@ impl<'a> Downstream<'a> {
         if self.answered.is_none() {
             self.left = self.is_logged && self.closed_is_gone && self.client.has_closed();
             self.answered = Some(Instant::now());
+        }
+        if self.ended {
+            // It is not sent again after this.
+            self.gathered = None;
         }
         // The rest of the time for the head does not count for the body.
         self.client.timer().clear();

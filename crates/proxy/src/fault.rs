@@ -6,6 +6,7 @@ use sandarac_balance::NoBackend;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
 use sandarac_net::{BodyError, StreamFault};
+use sandarac_wire::fastcgi;
 use sandarac_wire::h1::Refusal;
 use sandarac_wire::h2::{self, ErrorCode};
 use std::io;
@@ -34,10 +35,16 @@ pub enum Fault {
     TunnelWithBody,
     /// The request body is larger than the limit.
     BodyTooLarge,
+    /// The request body has no known length, and is larger than what is gathered of such bodies.
+    BodyNotGathered,
+    /// Bodies of unknown length occupy all the memory that there is for them.
+    GatheringFull,
     /// The request body broke off, or its framing was wrong.
     BodyBroken(Option<Refusal>),
     /// The request body did not arrive in time.
     BodyLate,
+    /// The path leads to no script of the application.
+    NoScript,
     /// `only-if-cached`, and nothing usable is stored (RFC 9111 §5.2.1.7).
     NotCached,
     /// A purge from an address that may not purge.
@@ -66,6 +73,10 @@ pub enum Fault {
     ResponseLate,
     /// The response breaks the protocol.
     BadResponse(Refusal),
+    /// The response breaks the protocol of FastCGI.
+    BadFastCgi(fastcgi::Refusal),
+    /// The application has no room for another request.
+    Overloaded,
     /// Too many interim responses without a final one.
     TooManyInterim,
     /// 101 although no other protocol was requested.
@@ -86,7 +97,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 40] = [
+    pub const EACH: [Fault; 45] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -96,8 +107,11 @@ impl Fault {
         Fault::TunnelNotAllowed,
         Fault::TunnelWithBody,
         Fault::BodyTooLarge,
+        Fault::BodyNotGathered,
+        Fault::GatheringFull,
         Fault::BodyBroken(None),
         Fault::BodyLate,
+        Fault::NoScript,
         Fault::NotCached,
         Fault::PurgeDenied,
         Fault::ClientGone,
@@ -115,6 +129,8 @@ impl Fault {
         Fault::Unasked,
         Fault::ResponseLate,
         Fault::BadResponse(Refusal::ALL[0]),
+        Fault::BadFastCgi(fastcgi::Refusal::ALL[0]),
+        Fault::Overloaded,
         Fault::TooManyInterim,
         Fault::UnaskedSwitch,
         Fault::NoHttp2,
@@ -141,8 +157,11 @@ impl Fault {
             Fault::TunnelNotAllowed => "tunnel-not-allowed",
             Fault::TunnelWithBody => "tunnel-with-body",
             Fault::BodyTooLarge => "body-too-large",
+            Fault::BodyNotGathered => "body-not-gathered",
+            Fault::GatheringFull => "gathering-full",
             Fault::BodyBroken(_) => "body-broken",
             Fault::BodyLate => "body-late",
+            Fault::NoScript => "no-script",
             Fault::NotCached => "not-cached",
             Fault::PurgeDenied => "purge-denied",
             Fault::ClientGone => "client-gone",
@@ -158,6 +177,8 @@ impl Fault {
             Fault::Unasked => "unasked",
             Fault::ResponseLate => "response-late",
             Fault::BadResponse(_) => "bad-response",
+            Fault::BadFastCgi(_) => "bad-fastcgi",
+            Fault::Overloaded => "overloaded",
             Fault::TooManyInterim => "too-many-interim",
             Fault::UnaskedSwitch => "unasked-switch",
             Fault::NoHttp2 => "no-http2",
@@ -175,13 +196,17 @@ impl Fault {
             Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost | Fault::TunnelWithBody => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::Misdirected => 421,
-            Fault::NoRoute => 404,
+            Fault::NoRoute | Fault::NoScript => 404,
             Fault::MethodNotAllowed => 405,
             Fault::TunnelNotAllowed => 405,
-            Fault::BodyTooLarge => 413,
+            Fault::BodyTooLarge | Fault::BodyNotGathered => 413,
             Fault::BodyLate | Fault::ClientGone => 408,
             Fault::PurgeDenied => 403,
-            Fault::NoBackend(_) | Fault::QueuedTooLong | Fault::NoDescriptors => 503,
+            Fault::NoBackend(_)
+            | Fault::QueuedTooLong
+            | Fault::NoDescriptors
+            | Fault::Overloaded
+            | Fault::GatheringFull => 503,
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
@@ -189,6 +214,7 @@ impl Fault {
             | Fault::NoResponse
             | Fault::Unasked
             | Fault::BadResponse(_)
+            | Fault::BadFastCgi(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
             | Fault::NoHttp2
@@ -210,15 +236,16 @@ impl Fault {
             | Fault::TunnelWithBody
             | Fault::BodyBroken(_)
             | Fault::BodyTooLarge
+            | Fault::BodyNotGathered
             | Fault::BodyLate
             | Fault::ClientGone => ProxyError::HttpRequestError,
             Fault::MethodNotAllowed | Fault::TunnelNotAllowed | Fault::PurgeDenied => {
                 ProxyError::HttpRequestDenied
             }
-            Fault::NoRoute => ProxyError::DestinationNotFound,
-            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) | Fault::QueuedTooLong => {
-                ProxyError::ConnectionLimitReached
-            }
+            Fault::NoRoute | Fault::NoScript => ProxyError::DestinationNotFound,
+            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull)
+            | Fault::QueuedTooLong
+            | Fault::Overloaded => ProxyError::ConnectionLimitReached,
             Fault::NotCached | Fault::NoBackend(_) => ProxyError::DestinationUnavailable,
             Fault::Unresolved => ProxyError::DnsError,
             Fault::ConnectFailed(io::ErrorKind::ConnectionRefused) => ProxyError::ConnectionRefused,
@@ -233,6 +260,7 @@ impl Fault {
             }
             Fault::Http2(StreamFault::Unresponsive) => ProxyError::HttpResponseTimeout,
             Fault::Unasked
+            | Fault::BadFastCgi(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
             | Fault::NoHttp2
@@ -240,7 +268,9 @@ impl Fault {
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
-            Fault::NoDescriptors | Fault::HeadTooLarge => ProxyError::ProxyInternalError,
+            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull => {
+                ProxyError::ProxyInternalError
+            }
         }
     }
 
@@ -256,9 +286,14 @@ impl Fault {
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
             Fault::TunnelWithBody => "a CONNECT request has no body".into(),
             Fault::BodyTooLarge => "the request body is too large".into(),
+            Fault::BodyNotGathered => {
+                "the request body has no Content-Length, and is larger than `gather_limit`".into()
+            }
+            Fault::GatheringFull => "request bodies of unknown length occupy too much memory".into(),
             Fault::BodyBroken(None) => "the request body broke off".into(),
             Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),
             Fault::BodyLate => "the request body did not arrive in time".into(),
+            Fault::NoScript => "the path leads to no script of the application".into(),
             Fault::NotCached => "nothing usable is stored, and the request is only-if-cached".into(),
             Fault::PurgeDenied => "purging is not allowed from this address".into(),
             Fault::ClientGone => "the client is gone".into(),
@@ -276,6 +311,8 @@ impl Fault {
             Fault::Unasked => "the backend sent a response before the request".into(),
             Fault::ResponseLate => "the backend did not respond in time".into(),
             Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
+            Fault::BadFastCgi(refusal) => format!("the backend's response is not valid FastCGI: {refusal}"),
+            Fault::Overloaded => "the application has no room for another request".into(),
             Fault::TooManyInterim => "the backend sent interim responses without end".into(),
             Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
             Fault::NoHttp2 => "the backend does not speak HTTP/2".into(),
@@ -314,6 +351,8 @@ impl Fault {
                 | Fault::Unasked
                 | Fault::ResponseLate
                 | Fault::BadResponse(_)
+                | Fault::BadFastCgi(_)
+                | Fault::Overloaded
                 | Fault::TooManyInterim
                 | Fault::UnaskedSwitch
                 | Fault::NoHttp2
@@ -322,10 +361,18 @@ impl Fault {
         )
     }
 
+    /// The fault of a response over FastCGI that is refused.
+    pub(crate) fn of_fastcgi(refusal: fastcgi::Refusal) -> Fault {
+        match refusal {
+            fastcgi::Refusal::Head(refusal) => Fault::BadResponse(refusal),
+            refusal => Fault::BadFastCgi(refusal),
+        }
+    }
+
     /// The fault of a request body that could not be received.
     pub fn of_request_body(error: BodyError) -> Fault {
         match error {
-            BodyError::Truncated => Fault::BodyBroken(None),
+            BodyError::Truncated | BodyError::Records(_) => Fault::BodyBroken(None),
             BodyError::Refused(refusal) => Fault::BodyBroken(Some(refusal)),
             BodyError::Late => Fault::BodyLate,
             BodyError::Io(_) | BodyError::Stream(_) => Fault::ClientGone,

@@ -91,6 +91,7 @@ impl<'a> Forward<'a> {
             takes_trailers: one_client && hop::accepts_trailers(self.request.fields),
             one_client,
             framing: if framing == BodyFraming::None && !tunnel { self.no_body() } else { framing },
+            cgi: None,
             edits: response,
         })
     }
@@ -280,6 +281,7 @@ mod tests {
             request: head.view(),
             requester: Requester {
                 ip: Some("192.0.2.7".parse().unwrap()),
+                port: None,
                 visitor: None,
                 trusted,
                 scheme: Scheme::Http,

@@ -10,7 +10,9 @@ use std::net::IpAddr;
 pub(crate) struct Requester<'a> {
     /// The address of the connection, or the one that the PROXY protocol announced.
     pub(crate) ip: Option<IpAddr>,
-    /// The visitor's address as logged, if an edit of the request uses it.
+    /// The port of that address.
+    pub(crate) port: Option<u16>,
+    /// The visitor's address as logged, if an edit of the request or an application uses it.
     pub(crate) visitor: Option<IpAddr>,
     /// Whether its forwarding fields are trusted.
     pub(crate) trusted: bool,
@@ -28,7 +30,7 @@ pub(crate) struct Requester<'a> {
 impl Requester<'_> {
     /// The same requester, for a request to `host` over `tls`.
     pub(crate) fn asking_for<'b>(self, host: &'b [u8], tls: Option<&'b TlsPeer>) -> Requester<'b> {
-        let Requester { ip, visitor, trusted, scheme, host: _, tls: _, certificate_forward } = self;
-        Requester { ip, visitor, trusted, scheme, host, tls, certificate_forward }
+        let Requester { ip, port, visitor, trusted, scheme, host: _, tls: _, certificate_forward } = self;
+        Requester { ip, port, visitor, trusted, scheme, host, tls, certificate_forward }
     }
 }

@@ -1,5 +1,6 @@
 //! State that all cores of a process share.
 
+use crate::gathered::GatheringBudget;
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
 use crate::site::Site;
@@ -54,6 +55,8 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
+    /// The memory of request bodies of unknown length.
+    pub(crate) gathering: GatheringBudget,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
     /// The answers to challenges of CAs, by their tokens (RFC 8555 §8.3); `None` if no order waits for one.
@@ -101,6 +104,7 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
+            gathering: GatheringBudget::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
             challenges: OnceLock::new(),

@@ -36,6 +36,8 @@ pub struct Site {
     /// The limits of a response head.
     pub(crate) response_head: Limits,
     pub(crate) introduction: Introduction,
+    /// Whether a pool speaks FastCGI, so that an application is given the visitor's address.
+    pub(crate) speaks_fastcgi: bool,
     /// The limit of a request body, in bytes.
     pub(crate) body_limit: u64,
     /// The listeners in force, then those that were removed: connections to them may still be open.
@@ -170,6 +172,7 @@ impl Site {
                 underscores: config.forwarded.underscores,
                 name: name.into(),
             },
+            speaks_fastcgi: config.pools.iter().any(|pool| pool.fastcgi.is_some()),
             body_limit: limits.body.map_or(u64::MAX, |most| most.0),
             listeners: listeners.collect(),
             config,

@@ -64,6 +64,7 @@ impl From<BodyError> for Fault {
             BodyError::Late => Fault::Io(io::ErrorKind::TimedOut.into()),
             BodyError::Truncated | BodyError::Stream(_) => Fault::Truncated,
             BodyError::Refused(refusal) => Fault::Malformed(refusal.text()),
+            BodyError::Records(refusal) => Fault::Malformed(refusal.text()),
         }
     }
 }

@@ -8,6 +8,7 @@ mod address;
 mod conn;
 mod date;
 mod dns;
+pub mod fastcgi;
 mod hpack;
 pub mod http2;
 mod http2_server;

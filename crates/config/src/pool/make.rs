@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use sandarac_balance::{Address, Algorithm, Checks, Ejection, ResumeSettings, Settings, SkillSource};
+use sandarac_balance::{
+    Address, Algorithm, Checks, Ejection, Endpoint, ResumeSettings, Settings, SkillSource,
+};
 use sandarac_policy::Classifier;
 
+use crate::pool::fastcgi::FastCgiSettings;
 use crate::pool::settings::{
     BackendTable, CheckSettings, EjectionSettings, PoolName, PoolSettings, ResumeTable,
 };
@@ -64,6 +67,7 @@ pub(crate) fn pool_config(
         abort_on_close: settings.abort_on_close,
         forward_trailers: settings.forward_trailers,
         tls: tls(settings, report),
+        fastcgi: settings.fastcgi.as_ref().map(|fastcgi| FastCgiSettings::make(fastcgi, report)),
     }
 }
 
@@ -113,6 +117,9 @@ fn backends(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -
             let message = "`weight` has no effect with balance = \"fallback\": the order decides";
             report.warning(weight.place.clone(), message);
         }
+        if address.value.is_fastcgi() != settings.fastcgi.is_some() {
+            speaks_otherwise(address, report);
+        }
         backends.push(BackendConfig {
             address: address.value.clone(),
             weight: weight.value.get(),
@@ -120,6 +127,21 @@ fn backends(name: &At<PoolName>, settings: &PoolSettings, report: &mut Report) -
         });
     }
     backends
+}
+
+/// Refuses a backend whose protocol is not that of its pool.
+fn speaks_otherwise(address: &At<Address>, report: &mut Report) {
+    let is_fastcgi = address.value.is_fastcgi();
+    let message = match is_fastcgi {
+        true => format!("the pool has no `fastcgi`, which the backend {} needs", address.value),
+        false => format!("the pool has `fastcgi`, which the backend {} does not speak", address.value),
+    };
+    let socket = || address.value.to_string().replacen("unix:", "fcgi+unix:", 1);
+    report.error(address.place.clone(), message).help = Some(match (is_fastcgi, address.value.endpoint()) {
+        (true, _) => "fastcgi = { root = \"/srv/wiki\" }".to_owned(),
+        (false, Endpoint::Unix(_)) => format!("did you mean \"{}\"?", socket()),
+        (false, Endpoint::Tcp(..)) => "its address begins with fcgi://".to_owned(),
+    });
 }
 
 /// Warns of non-default settings that have no effect with the algorithm.
@@ -138,6 +160,14 @@ fn warn_of_idle_settings(settings: &PoolSettings, report: &mut Report) {
     ];
     for (name, place, _) in idle.into_iter().filter(|(.., idle)| *idle) {
         report.warning(place.clone(), format!("`{name}` has no effect with balance = \"{algorithm}\""));
+    }
+    if settings.fastcgi.is_some()
+        && algorithm == Algorithm::Resume
+        && resume.value.skills == SkillSource::Reported
+    {
+        let message = "workers do not report résumés over FastCGI";
+        report.error(settings.balance.place.clone(), message).help =
+            Some("resume.skills = \"inferred\"".to_owned());
     }
     if settings.single_version.value && algorithm != Algorithm::Resume {
         let message =

@@ -1,5 +1,6 @@
 //! A pool: its backends and their sources, how one is chosen, and timeouts.
 
+mod fastcgi;
 mod make;
 mod settings;
 mod source;
@@ -14,6 +15,7 @@ use sandarac_policy::Classifier;
 
 use crate::tls::PoolTls;
 
+pub use fastcgi::FastCgiConfig;
 pub(crate) use make::pool_config;
 pub(crate) use settings::{BackendSettings, CheckSettings, PoolName, PoolSettings};
 pub(crate) use source::{EtcdSettings, ServiceName, Sources, ZooKeeperSettings, etcd, zookeeper};
@@ -68,6 +70,8 @@ pub struct PoolConfig {
     pub forward_trailers: bool,
     /// TLS to backends that speak it.
     pub tls: PoolTls,
+    /// FastCGI to the backends; `None` if they speak HTTP.
+    pub fastcgi: Option<FastCgiConfig>,
 }
 
 /// A backend of a pool.
@@ -143,8 +147,10 @@ impl PoolConfig {
         }
     }
 
-    /// The backend discovered at `address`; if the file lists it too, the file's settings apply.
+    /// The backend discovered at `address`; if the file lists it too, the file's settings apply. Sources know only
+    /// places, so the backend speaks what its pool speaks.
     pub fn discovered(&self, address: Address) -> BackendConfig {
+        let address = if self.fastcgi.is_some() { address.over_fastcgi() } else { address };
         let named = self.backends.iter().find(|backend| backend.address == address);
         named.cloned().unwrap_or(BackendConfig { address, weight: 1, max_in_flight: self.max_in_flight })
     }

@@ -10,6 +10,7 @@ use crate::classify::ClassSettings;
 use crate::definition::{Value, settings};
 use crate::limited::{Bounded, Decimal, Timeout};
 use crate::path::AbsolutePath;
+use crate::pool::fastcgi::FastCgiSettings;
 use crate::pool::source::Sources;
 use crate::pool::status::StatusRange;
 use crate::pool::sticky::StickySettings;
@@ -22,8 +23,8 @@ settings! {
     /// A pool.
     pub(crate) struct PoolSettings {
         /// Where the backends are: `http://host:port`, `https://host:port` or `unix:/path`, or a table with more settings;
-        /// `h2://host:port` or `h2+unix:/path` if they speak HTTP/2 in clear. Names are resolved again when their DNS
-        /// records expire.
+        /// `h2://host:port` or `h2+unix:/path` if they speak HTTP/2 in clear; with `fastcgi`, `fcgi://host:port` or
+        /// `fcgi+unix:/path`. Names are resolved again when their DNS records expire.
         backends: Vec<At<BackendSettings>> = Vec::new(), unset "the pool has a `discover`" "[\"http://127.0.0.1:8000\"]";
         /// How a backend is chosen. `least_requests`: of two drawn at random, the one with fewer requests in flight.
         /// `resume`: the worker that is best at the request's class, by the résumés that workers keep. `peak_ewma`: of
@@ -109,13 +110,16 @@ settings! {
         /// TLS to backends whose addresses begin with `https://`.
         tls: Option<At<PoolTlsSettings>> = None, unset "certificates are verified by the CAs of the system"
             "{ ca = \"/etc/ssl/internal-ca.pem\" }";
+        /// FastCGI to the backends: their addresses begin with `fcgi://` or `fcgi+unix:`.
+        fastcgi: Option<At<FastCgiSettings>> = None, unset "the backends speak HTTP" "{ root = \"/srv/wiki\" }";
         /// Sources of more backends. A source that cannot be reached leaves the pool unchanged.
         discover: Sources = Sources::default(), unset "no other backends" "{ directory = \"/run/app\" }";
     }
 
     /// A backend.
     pub(crate) struct BackendTable {
-        /// Its address: `http://host:port`, `https://host:port`, `h2://host:port`, `unix:/path` or `h2+unix:/path`.
+        /// Its address: `http://host:port`, `https://host:port`, `h2://host:port`, `unix:/path` or `h2+unix:/path`; with
+        /// `fastcgi`, `fcgi://host:port` or `fcgi+unix:/path`.
         address: Option<At<Address>> = None, required "\"http://127.0.0.1:8000\"";
         /// Its share of the load relative to others. It has no effect with `fallback`.
         weight: At<Bounded<1, { Backend::MAX_WEIGHT }>> = At::nowhere(Bounded::of::<1>());

@@ -58,6 +58,7 @@ fn needed(path: &str, name: &str) -> impl Iterator<Item = (&'static str, &'stati
             ("user", "\"a\""),
             ("password_file", "\"/b\""),
         ],
+        ("pool.app.fastcgi.", _) => &[("root", "\"/a\"")],
         ("pool.app.discover.zookeeper." | "cache.shared.discover.zookeeper.", _) => {
             &[("servers", "\"a\""), ("path", "\"/a\"")]
         }
@@ -120,7 +121,8 @@ fn every_default_and_every_example_is_valid_where_it_stands() {
             format!("{first}\n{more}")
         };
         if !text.contains("pool.app.backends") {
-            text = format!("pool.app.backends = \"http://a\"\n{text}");
+            let scheme = if text.contains("pool.app.fastcgi") { "fcgi" } else { "http" };
+            text = format!("pool.app.backends = \"{scheme}://a\"\n{text}");
         }
         if !text.contains("[[listen]]") {
             text.push_str("\n[[listen]]\naddress = \":3\"\n");

@@ -515,3 +515,67 @@ fn a_pool_is_explained_in_plain_words() {
                     the cookie sandarac_backend.\n";
     assert!(explained.contains(expected), "{explained}");
 }
+
+#[test]
+fn fastcgi_has_the_usual_defaults_and_its_own_addresses() {
+    let pool = pool("backends = \"fcgi+unix:/run/php/php-fpm.sock\"\nfastcgi.root = \"/srv/wiki\"");
+    let fastcgi = pool.fastcgi.expect("it speaks FastCGI");
+    assert!(
+        pool.backends[0].address.is_fastcgi() && fastcgi.local && fastcgi.real_path && !fastcgi.keep_alive
+    );
+    assert_eq!((fastcgi.root.to_str(), &*fastcgi.index), (Some("/srv/wiki"), "index.php"));
+    assert_eq!((fastcgi.extensions, fastcgi.front_controller), (vec![".php".to_owned()], None));
+    assert_eq!((fastcgi.max_idle, fastcgi.gather_limit.0, fastcgi.params), (4, 8 << 20, vec![]));
+}
+
+#[test]
+fn fastcgi_takes_parameters_and_a_front_controller() {
+    let settings = "backends = \"fcgi://php:9000\"\n[pool.app.fastcgi]\nroot = \"/app\"\nlocal = false\n\
+        front_controller = \"/public/index.php\"\nparams = { APP_ENV = \"prod\", SERVER_NAME = \"\" }";
+    let fastcgi = pool(settings).fastcgi.expect("it speaks FastCGI");
+    assert_eq!(fastcgi.front_controller.as_deref(), Some("/public/index.php"));
+    assert!(!fastcgi.local && !fastcgi.real_path);
+    let param = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(fastcgi.params, [param("APP_ENV", "prod"), param("SERVER_NAME", "")]);
+}
+
+#[test]
+fn a_backend_that_does_not_speak_what_its_pool_speaks_is_refused() {
+    for (settings, message, help) in [
+        (
+            "backends = \"fcgi://a\"",
+            "the pool has no `fastcgi`, which the backend fcgi://a needs",
+            "fastcgi = { root = \"/srv/wiki\" }",
+        ),
+        (
+            "backends = \"unix:/run/a.sock\"\nfastcgi.root = \"/a\"",
+            "the pool has `fastcgi`, which the backend unix:/run/a.sock does not speak",
+            "did you mean \"fcgi+unix:/run/a.sock\"?",
+        ),
+        ("backends = \"fcgi://a\"\nfastcgi = {}", "`fastcgi` needs a `root`", ""),
+        (
+            "backends = \"fcgi://a\"\nfastcgi = { root = \"/a\", local = false }",
+            "with `local = false` it is not known which files are scripts",
+            "front_controller = \"/index.php\"",
+        ),
+        (
+            "backends = \"fcgi://a\"\nfastcgi = { root = \"/a\", extensions = \"php\" }",
+            "\"php\" is not the end of a file's name, with its dot, such as \".php\"",
+            "\".php\"?",
+        ),
+        (
+            "backends = \"fcgi://a\"\nfastcgi = { root = \"/a\", params = { HTTP_PROXY = \"x\" } }",
+            "`HTTP_PROXY` is never sent",
+            "",
+        ),
+        (
+            "backends = \"fcgi://a\"\nfastcgi = { root = \"/a\", front_controller = \"/../x.php\" }",
+            "\"/../x.php\" is not the path of a script below the root, such as \"/index.php\"",
+            "",
+        ),
+    ] {
+        let (told_message, _, told_help) = told(settings);
+        assert_eq!(told_message, message, "{settings}");
+        assert!(help.is_empty() || told_help.contains(help), "{settings}: {told_help}");
+    }
+}

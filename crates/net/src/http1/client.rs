@@ -205,6 +205,10 @@ impl Client for Http1Client<'_> {
             }
             Poll::Pending if self.awaits_continue => Poll::Pending,
             Poll::Pending => {
+                // The client may wait for an interim response for which the socket had no room.
+                if self.connection.conn.queued() > 0 {
+                    let _ = self.connection.conn.poll_flush(cx);
+                }
                 if !self.body_deadline.is_set() {
                     self.body_deadline.set(self.limits.body_timeout);
                 }

@@ -20,6 +20,7 @@ use sandarac_wire::h1::repair::Repairs;
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,9 @@ const IDLE_PER_BACKEND: usize = 1024;
 
 /// For how long connections to a backend that did not report its version are used without asking for it.
 const MUTE: Duration = Duration::from_secs(60);
+
+/// The pause before a connection to a Unix socket is tried again whose queue was full.
+const QUEUE_FULL: Duration = Duration::from_millis(5);
 
 /// One core's connections to all origins.
 pub(crate) struct Origins {
@@ -291,10 +295,7 @@ impl Origins {
 
     async fn open(&self, endpoint: &Endpoint) -> Result<(Stream, Option<IpAddr>), Fault> {
         match endpoint {
-            Endpoint::Unix(path) => {
-                let stream = Stream::connect_unix(path).await.map_err(connect_failed)?;
-                Ok((stream, None))
-            }
+            Endpoint::Unix(path) => Ok((connect_unix(path).await?, None)),
             Endpoint::Tcp(Host::Ip(ip), port) => {
                 Ok((connect_tcp(SocketAddr::new(*ip, *port)).await?, Some(*ip)))
             }
@@ -322,6 +323,16 @@ fn name(address: &Address) -> Option<&str> {
     match address.endpoint() {
         Endpoint::Tcp(Host::Name(name), _) => Some(name),
         _ => None,
+    }
+}
+
+/// Connects to a Unix socket. While its queue is full, the kernel refuses a connection instead of letting it wait.
+async fn connect_unix(path: &Path) -> Result<Stream, Fault> {
+    loop {
+        match Stream::connect_unix(path).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sandarac_net::sleep(QUEUE_FULL).await,
+            connected => return connected.map_err(connect_failed),
+        }
     }
 }
 

@@ -15,3 +15,10 @@ pub(crate) struct Provenance {
     /// The instance of the worker at its end, if it was identified.
     pub(crate) instance: Option<Box<str>>,
 }
+
+impl Provenance {
+    /// When the connection was made.
+    pub(crate) fn made(&self) -> Moment {
+        self.made
+    }
+}

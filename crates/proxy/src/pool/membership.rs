@@ -164,11 +164,12 @@ impl Membership {
         let mut seen: HashSet<Address> = self.removed.iter().cloned().collect();
         let configured = configured.iter().filter(|backend| seen.insert(backend.address.clone()));
         let mut backends: Vec<Backend> = configured.map(BackendConfig::build).collect();
-        let others = others.filter(|member| seen.insert(member.address.clone()));
-        backends.extend(others.map(|member| {
+        let others = others.map(|member| {
             let discovered = config.discovered(member.address.clone());
-            BackendConfig { weight: member.weight, ..discovered }.build()
-        }));
+            BackendConfig { weight: member.weight, ..discovered }
+        });
+        let others = others.filter(|backend| seen.insert(backend.address.clone()));
+        backends.extend(others.map(|backend| backend.build()));
         backends
     }
 }

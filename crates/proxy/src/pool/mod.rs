@@ -19,6 +19,7 @@ pub use membership::{Member, SourceState};
 pub use orders::PoolRefusal;
 
 use crate::Latency;
+use crate::fastcgi::Application;
 use crate::origin_timeouts::OriginTimeouts;
 use crate::origin_tls::OriginTls;
 use arc_swap::ArcSwap;
@@ -61,6 +62,8 @@ pub struct SitePool {
     pub(crate) sticky: Option<Sticky>,
     /// TLS to backends whose addresses ask for it.
     pub(crate) tls: Option<OriginTls>,
+    /// The application, if the backends speak FastCGI.
+    pub(crate) application: Option<Arc<Application>>,
 }
 
 impl SitePool {
@@ -115,6 +118,10 @@ impl SitePool {
             forward_trailers: config.forward_trailers,
             sticky: config.sticky.clone(),
             tls: None,
+            application: config
+                .fastcgi
+                .as_ref()
+                .map(|fastcgi| Arc::new(Application::new(&config.name, fastcgi))),
             latency: before.map_or_else(Arc::default, |before| before.latency.clone()),
             budget: Arc::new(config.retry_budget.build()),
             config: Mutex::new(config),

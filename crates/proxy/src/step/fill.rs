@@ -85,6 +85,7 @@ impl Ending {
         match error {
             BodyError::Truncated | BodyError::Late | BodyError::Io(_) => Ending::BrokenOff,
             BodyError::Refused(_)
+            | BodyError::Records(_)
             | BodyError::Stream(StreamFault::Violation(_) | StreamFault::Malformed(_)) => Ending::Spoiled,
             BodyError::Stream(_) => Ending::BrokenOff,
         }

@@ -90,9 +90,11 @@ pub(crate) fn receive<'a>(
     }
     let route_id = route.ok_or(Fault::NoRoute)?;
     let route = &routes[route_id];
-    let visitor = route.request.needs_client().then(|| site.visitor(peer, request.fields)).flatten();
+    let needs_visitor = route.request.needs_client() || site.speaks_fastcgi;
+    let visitor = needs_visitor.then(|| site.visitor(peer, request.fields)).flatten();
     let requester = Requester {
         ip,
+        port: peer.client.map(|client| client.port()),
         visitor,
         trusted,
         scheme,

@@ -2,7 +2,7 @@
 
 use super::client::{Question, UpkeepClient};
 use crate::Fault;
-use crate::origin_tls::OriginTls;
+use crate::pool::SitePool;
 use crate::shared::Shared;
 use crate::site::Site;
 use sandarac_balance::{BackendId, Checked, Pool};
@@ -38,8 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
                         let (site, client, address) = (site.clone(), client.clone(), backend.address().clone());
                         running.spawn_local(async move {
                             let Some(check) = &site.config.pools[place].check else { return (id, None) };
-                            let tls = site.pools[place].tls.as_ref();
-                            (id, ask(check, &client, &address, tls).await)
+                            (id, ask(check, &client, &address, &site.pools[place]).await)
                         });
                     }
                 }
@@ -72,20 +71,24 @@ async fn ask(
     check: &CheckConfig,
     client: &UpkeepClient,
     address: &sandarac_balance::Address,
-    tls: Option<&OriginTls>,
+    pool: &SitePool,
 ) -> Option<Result<(), String>> {
     let question = Question {
         address,
-        tls,
+        tls: pool.tls.as_ref(),
         host: check.host.as_deref(),
         target: &check.path,
         fields: &[],
         body: MAX_BODY,
         patience: check.timeout,
     };
-    match client.get(&question).await {
-        Ok(answer) if check.passes(answer.status) => Some(Ok(())),
-        Ok(answer) => Some(Err(format!("it answered {}", answer.status))),
+    let status = match &pool.application {
+        Some(application) if address.is_fastcgi() => client.get_status(&question, application).await,
+        _ => client.get(&question).await.map(|answer| answer.status),
+    };
+    match status {
+        Ok(status) if check.passes(status) => Some(Ok(())),
+        Ok(status) => Some(Err(format!("it answered {status}"))),
         Err(Fault::NoDescriptors) => None,
         Err(fault) => Some(Err(fault.log_text())),
     }

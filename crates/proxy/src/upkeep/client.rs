@@ -2,19 +2,26 @@
 
 use crate::Fault;
 use crate::client::{self, HeadError};
+use crate::fastcgi::{Application, Next, Output, encode as encode_cgi};
 use crate::origin::{Dialled, Origins};
 use crate::origin_tls::OriginTls;
+use crate::requester::Requester;
 use sandarac_balance::Address;
-use sandarac_message::{FieldsBuf, Method};
+use sandarac_message::target::Scheme;
+use sandarac_message::{Fields, FieldsBuf, Method, Name};
 use sandarac_net::{BodyStep, Conn, Framer, OriginConnection, ReceivedHead, StreamFault, within};
+use sandarac_wire::fastcgi::head::Rewritten;
+use sandarac_wire::fastcgi::{EndStatus, Refusal, STDIN_END};
 use sandarac_wire::h1::response::Response;
-use sandarac_wire::h1::{Limits, encode};
+use sandarac_wire::h1::{BodyFraming, Limits, encode};
 use sandarac_wire::h2;
 use sandarac_wire::h2::head::encode::RequestLine;
 use sandarac_wire::h2::hpack::encode::Strings;
 use std::future::poll_fn;
+use std::io::{ErrorKind, IoSlice};
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 /// What a response head may hold.
@@ -54,6 +61,77 @@ pub(super) struct WholeResponse {
 impl UpkeepClient {
     pub(super) fn new(origins: Rc<Origins>) -> UpkeepClient {
         UpkeepClient { origins }
+    }
+
+    /// Sends a GET to an application over FastCGI and receives the head of the response. The path need not be that
+    /// of a script.
+    pub(super) async fn get_status(
+        &self,
+        question: &Question<'_>,
+        application: &Application,
+    ) -> Result<u16, Fault> {
+        let asked = self.ask_application(question, application);
+        within(question.patience, asked).await.unwrap_or(Err(Fault::ResponseLate))
+    }
+
+    async fn ask_application(
+        &self,
+        question: &Question<'_>,
+        application: &Application,
+    ) -> Result<u16, Fault> {
+        let (Dialled::Http1(mut conn), _) = self.origins.dial(question.address, None, LIMITS).await? else {
+            return Err(Fault::ConnectFailed(ErrorKind::Unsupported));
+        };
+        let host = question.host.unwrap_or(question.address.authority()).as_bytes();
+        let requester = Requester {
+            ip: None,
+            port: None,
+            visitor: None,
+            trusted: false,
+            scheme: Scheme::Http,
+            host,
+            tls: None,
+            certificate_forward: None,
+        };
+        let target = question.target.as_bytes();
+        let cgi = application.own_request(target, &requester);
+        let mut fields = FieldsBuf::new();
+        fields
+            .add(Name::Host, host)
+            .and_then(|()| fields.push(b"User-Agent", user_agent()))
+            .map_err(|_| Fault::HeadTooLarge)?;
+        let none = Fields::default();
+        let mut request = encode_cgi(&cgi, b"GET", target, [fields.view(), none], BodyFraming::None, false)
+            .map_err(|_| Fault::HeadTooLarge)?;
+        request.extend_from_slice(&STDIN_END);
+        let (mut sent, mut output) = (false, Output::default());
+        poll_fn(|cx| {
+            if !std::mem::replace(&mut sent, true) {
+                conn.write(cx, &[IoSlice::new(&request)]).map_err(|_| Fault::NoResponse)?;
+            }
+            if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
+                return Poll::Ready(Err(Fault::NoResponse));
+            }
+            let (mut spans, mut memory) = (Vec::new(), Rewritten::default());
+            loop {
+                // What the application complains about is seen when it is used.
+                match output.next(&mut conn, |_| {}).map_err(Fault::of_fastcgi)? {
+                    Next::Ready => {
+                        let head = output.head(&mut conn, &LIMITS, &mut spans, &mut memory, Method::Get);
+                        if let Some(head) = head.map_err(Fault::of_fastcgi)? {
+                            return Poll::Ready(Ok(head.response.head.status));
+                        }
+                    }
+                    Next::End(EndStatus::Overloaded) => return Poll::Ready(Err(Fault::Overloaded)),
+                    Next::End(_) => return Poll::Ready(Err(Fault::BadFastCgi(Refusal::NoHead))),
+                    Next::More => match ready!(conn.poll_fill(cx)) {
+                        Ok(1..) => {}
+                        _ => return Poll::Ready(Err(Fault::NoResponse)),
+                    },
+                }
+            }
+        })
+        .await
     }
 
     /// Sends a GET and receives the whole response.

@@ -1,6 +1,7 @@
 //! The way to a backend: a place at one of the pool's, queued if need be, and a connection to it.
 
 use super::context::FetchContext;
+use super::fastcgi::FastCgi;
 use super::link::OriginLink;
 use super::origin_request::OriginRequest;
 use super::origin_response::Failed;
@@ -11,6 +12,7 @@ use crate::{Counter, Fault};
 use sandarac_balance::{Address, AttemptOutcome, BackendId, NoBackend, Pick, Ticket};
 use sandarac_net::Unread;
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::task::Poll;
 
 /// A place at a backend: at once if there is one, else through the pool's queue.
@@ -101,7 +103,15 @@ pub(super) async fn linked(
     match connected {
         Ok(conn) => {
             let is_other_version = served && pick.backend().is_sidelined();
-            let mut link = OriginLink::new(context, conn, pick);
+            let address = pick.backend().address();
+            let mut link = match (conn, &context.pool().application) {
+                (OriginConn::Http1(conn, provenance), Some(application)) if address.is_fastcgi() => {
+                    let fastcgi =
+                        FastCgi::new(context, application.clone(), conn, provenance, address, reused);
+                    OriginLink::fastcgi(context, fastcgi, pick)
+                }
+                (conn, _) => OriginLink::new(context, conn, pick),
+            };
             link.found(reused, is_other_version);
             Ok(link)
         }
@@ -130,6 +140,10 @@ pub(super) async fn connect(
         Some(conn) => {
             context.counters().one(Counter::OriginConnectionsReused);
             Ok(conn)
+        }
+        // A source named it for a pool of which no document root is known.
+        None if address.is_fastcgi() && pool.application.is_none() => {
+            Err(Fault::ConnectFailed(ErrorKind::Unsupported))
         }
         None => {
             context.counters().one(Counter::OriginConnections);

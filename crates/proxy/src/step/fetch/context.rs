@@ -55,6 +55,11 @@ impl<'a> FetchContext<'a> {
         let resumes = self.resumes_to_check();
         let current = |instance: &str| resumes.as_ref().is_none_or(|known| known.is_at(pick.id(), instance));
         let pool = self.pool();
+        if pick.backend().address().is_fastcgi() {
+            let idle = pool.application.as_ref()?.idle.as_ref()?;
+            let kept = idle.take(pick.backend().address(), pool.timeouts.idle, pool.timeouts.age);
+            return kept.map(|(conn, provenance)| OriginConn::Http1(conn, provenance));
+        }
         self.core.origins.checkout(pick.backend().address(), pool.tls.as_ref(), &pool.timeouts, current)
     }
 

@@ -1,6 +1,7 @@
 //! A connection to a backend, in use for one request, over any protocol.
 
 use super::context::FetchContext;
+use super::fastcgi::FastCgi;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::origin_head::{OriginHead, Seen};
@@ -37,6 +38,7 @@ pub(crate) struct OriginLink {
 enum Protocol {
     Http1(Http1),
     Http2(Http2),
+    FastCgi(Box<FastCgi>),
     #[cfg(test)]
     Memory(super::memory::Memory),
 }
@@ -47,6 +49,7 @@ macro_rules! speak {
         match $link {
             Protocol::Http1(http1) => http1.$method($($argument),*),
             Protocol::Http2(http2) => http2.$method($($argument),*),
+            Protocol::FastCgi(fastcgi) => fastcgi.$method($($argument),*),
             #[cfg(test)]
             Protocol::Memory(memory) => memory.$method($($argument),*),
         }
@@ -61,6 +64,11 @@ impl OriginLink {
             OriginConn::Http2(stream) => Protocol::Http2(Http2::new(stream, pick.backend().address())),
         };
         OriginLink::over(context, protocol, pick)
+    }
+
+    /// A link over a connection that speaks FastCGI to the backend of `pick`.
+    pub(super) fn fastcgi(context: &FetchContext<'_>, fastcgi: FastCgi, pick: Pick) -> OriginLink {
+        OriginLink::over(context, Protocol::FastCgi(Box::new(fastcgi)), pick)
     }
 
     /// A link to an origin in memory.

@@ -3,6 +3,7 @@
 mod attempt;
 mod connect;
 mod context;
+mod fastcgi;
 mod hedge;
 mod http1;
 mod http2;
@@ -17,6 +18,7 @@ mod recipient;
 mod response_fields;
 mod retry;
 mod run;
+mod stderr_log;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -1,6 +1,7 @@
 //! A request ready to send to a backend.
 
-use sandarac_message::{FieldsBuf, Method};
+use crate::fastcgi::CgiRequest;
+use sandarac_message::{FieldsBuf, Method, Name};
 use sandarac_policy::ResponseEdits;
 use sandarac_wire::h1::BodyFraming;
 
@@ -23,7 +24,16 @@ pub(crate) struct OriginRequest<'a> {
     pub(crate) one_client: bool,
     /// The body that follows.
     pub(crate) framing: BodyFraming,
+    /// The script to run, if the pool speaks FastCGI.
+    pub(crate) cgi: Option<CgiRequest<'a>>,
     /// The edits of the response. Fields that they remove or replace are not sent in interim responses
     /// either.
     pub(crate) edits: &'a ResponseEdits,
+}
+
+impl OriginRequest<'_> {
+    /// Whether the client waits for 100 (Continue) before it sends the body (RFC 9110 §10.1.1).
+    pub(super) fn expects_continue(&self) -> bool {
+        self.fields.view().has(Name::Expect)
+    }
 }

@@ -73,7 +73,9 @@ pub(crate) async fn fetch(
         };
         context.counters().one(Counter::FetchFailures);
         let body_at_hand = recipient.can_replay();
-        let safe = !failed.answered && body_at_hand && (!failed.sent || request.method.is_idempotent());
+        let unhandled = failed.fault == Fault::Overloaded;
+        let replays = body_at_hand && (unhandled || !failed.sent || request.method.is_idempotent());
+        let safe = !failed.answered && replays;
         let next = context.newer();
         let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
         // A kept connection that ended is no sign of a fault of the backend; a timeout is.

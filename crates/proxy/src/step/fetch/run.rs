@@ -6,7 +6,6 @@ use super::origin_response::OriginResponse;
 use super::recipient::Recipient;
 use super::retry::fetch;
 use super::trace::{FetchTrace, address};
-use crate::Fault;
 use crate::core::Core;
 use crate::forward::{Forward, Purpose};
 use crate::requester::Requester;
@@ -14,6 +13,7 @@ use crate::site::Site;
 use crate::step::received::Received;
 use crate::sticky;
 use crate::trailers::TrailerRule;
+use crate::{Counter, Fault};
 use sandarac_message::RequestHead;
 use sandarac_policy::{PoolId, Subject};
 use sandarac_wire::h1::BodyFraming;
@@ -53,12 +53,20 @@ impl Fetch<'_> {
         recipient.begins(trace);
         let site_pool = site.pool_by_id(pool);
         let mut framing = BodyFraming::None;
+        let mut expect_continue = self.expect_continue;
         if let Some(down) = recipient.client() {
             let rule = || Box::new(TrailerRule::new(received.route.request.edited()));
             down.trailers = site_pool.forward_trailers.then(rule);
+            if let Some(application) = site_pool.application.as_ref().filter(|_| down.is_of_unknown_length())
+            {
+                let (budget, memory) = (&core.shared.gathering, core.shared.store.settings().limit);
+                Box::pin(down.gather(application.gather_limit(), budget, memory)).await?;
+                core.counters.one(Counter::BodiesGathered);
+            }
             framing = down.framing();
+            expect_continue &= !down.has_gathered();
         }
-        let request = self.origin_request(framing, trace.id.as_deref())?;
+        let request = self.origin_request(framing, expect_continue, trace.id.as_deref())?;
         let live = site_pool.live();
         let subject = Subject {
             host: &received.host,
@@ -97,6 +105,7 @@ impl Fetch<'_> {
     fn origin_request<'s>(
         &'s self,
         framing: BodyFraming,
+        expect_continue: bool,
         id: Option<&'s str>,
     ) -> Result<OriginRequest<'s>, Fault> {
         let Fetch { site, received, pool, .. } = *self;
@@ -105,18 +114,22 @@ impl Fetch<'_> {
             Purpose::Pass | Purpose::Head { .. } | Purpose::Tunnel => received.requester.host,
         };
         let site_pool = site.pool_by_id(pool);
+        let requester = Requester { host, ..received.requester };
         let forward = Forward {
             request: self.request,
-            requester: Requester { host, ..received.requester },
+            requester,
             introduction: &site.introduction,
             edits: &received.route.request,
             id: id.unwrap_or_default(),
             target: self.target,
             sticky: site_pool.sticky.as_ref(),
-            expect_continue: self.expect_continue,
+            expect_continue,
             trailers: site_pool.forward_trailers,
             purpose: self.purpose,
         };
-        forward.request(framing, &received.route.response).map_err(|_| Fault::HeadTooLarge)
+        let request = forward.request(framing, &received.route.response).map_err(|_| Fault::HeadTooLarge)?;
+        let Some(application) = &site_pool.application else { return Ok(request) };
+        let cgi = application.request(self.target, &requester, self.transaction)?;
+        Ok(OriginRequest { cgi: Some(cgi), ..request })
     }
 }

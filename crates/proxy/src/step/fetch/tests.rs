@@ -97,6 +97,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             one_client: false,
             framing: BodyFraming::None,
             edits: &received.route.response,
+            cgi: None,
         };
         let audience = Audience::attended();
         let response = attempt(&context, &request, link, &mut Recipient::Audience(&audience), false).await;

@@ -1,0 +1,1 @@
+"""Pages of PHP through FastCGI: the CPU time of the proxy per request."""

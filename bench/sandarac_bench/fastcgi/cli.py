@@ -1,0 +1,110 @@
+"""The command line of `bench/fastcgi`."""
+
+import argparse
+import datetime
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .. import closed_loop, load, machine, record, tools
+from ..line import Result, table
+from ..process import StartFailed
+from .stack import Stack
+
+_CLIENTS = (1, 8, 64, 512)
+_NAMES = ("sandarac", "nginx")
+# The share of a core that others may take before the times of a line are marked.
+_NOISY = 0.15
+_DESCRIPTORS = 20000
+
+
+def main(arguments=None):
+    """Runs the lines. Exit status: 0 all bars met, 1 some missed, 2 it could not run."""
+    options = _parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        run = _run(options)
+    except (tools.Missing, StartFailed, load.LoadFailed) as failure:
+        print(failure, file=sys.stderr)
+        return 2
+    bars = [(name, bar) for name, line in run["lines"].items() for bar in line["bars"]]
+    missed = [f"  {name}: {bar['bar']}, is {bar['value']}" for name, bar in bars if not bar["met"]]
+    problems = [f"  {name}: {problem}" for name, line in run["lines"].items() for problem in line["problems"]]
+    print("\n".join([f"\n{len(bars) - len(missed)} of {len(bars)} bars met", *missed, *problems]))
+    print(f"kept in {record.keep(run, options.out, '-fastcgi')}")
+    return int(bool(missed or problems))
+
+
+def _parse(arguments):
+    parser = argparse.ArgumentParser(
+        prog="bench/fastcgi",
+        description="Measures a page of 13 bytes from php-fpm through Sandarac and through nginx's fastcgi_pass: CPU time of the "
+        "proxy per request. Both stand before the same php-fpm, have one core, and take turns.",
+    )
+    parser.add_argument("--binary", type=Path, help="the sandarac to measure (default: the release build)")
+    parser.add_argument("--clients", default=",".join(map(str, _CLIENTS)), help="numbers of clients (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of a line (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=2, help="seconds of load per sample (default: %(default)s)")
+    parser.add_argument("--cores", default="0,1", help="core of the proxy, core of everything else (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="where to write the results (default: bench/runs/DATE-fastcgi.json)")
+    options = parser.parse_args(arguments)
+    options.clients = [int(clients) for clients in options.clients.split(",")]
+    options.cores = [int(core) for core in options.cores.split(",")]
+    if len(options.cores) != 2 or not set(options.cores) <= os.sched_getaffinity(0):
+        parser.error("--cores takes two cores this process may use")
+    return options
+
+
+def _run(options):
+    if missing := tools.install(["wrk", "nginx"], False):
+        raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
+    binary = tools.sandarac(options.binary)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
+    run = {
+        "date": datetime.date.today().isoformat(),
+        "commit": record.commit(),
+        "machine": machine.describe(binary),
+        "lines": {},
+    }
+    described = run["machine"]
+    print(f"{described['cpu']}, {described['cores']} cores, Linux {described['kernel']}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="sandarac-bench-", ignore_cleanup_errors=True) as directory:
+        Path(directory).chmod(0o755)
+        os.sched_setaffinity(0, {options.cores[1]})
+        with Stack(options.cores, binary, directory) as stack:
+            stack.start_php()
+            proxies = {name: stack.start(name) for name in _NAMES}
+            for clients in options.clients:
+                run["lines"][f"page-{clients}"] = _measure(proxies, clients, options)
+    return run
+
+
+def _measure(proxies, clients, options):
+    """Rounds in which the proxies take turns, each time in another order."""
+    quiet = machine.Quiet(options.cores, closed_loop.own_cpu_seconds)
+    result = Result(f"page of 13 bytes from php-fpm, {clients} kept connections")
+    for turn in range(-1, options.rounds):
+        for name in _NAMES if turn % 2 else reversed(_NAMES):
+            daemon, port = proxies[name]
+            before = daemon.cpu_seconds()
+            played = load.wrk(options.cores[1], port, "/index.php", options.seconds, clients)
+            # A proxy may still be closing connections.
+            time.sleep(0.05)
+            cpu = daemon.cpu_seconds() - before
+            result.check(not played["errors"], f"{name}: {played['errors']} errors")
+            # The first turn warms up.
+            if turn >= 0:
+                figures = {key: played[key] for key in ("per_second", "p50_us", "p99_us")}
+                result.add(name, cpu_us=cpu / max(1, played["requests"]) * 1e6, **figures)
+    ratio = result.ratio("sandarac", "nginx", "cpu_us")
+    result.bar("CPU ≤ that of nginx", f"{ratio:.3f} ×", ratio <= 1)
+    others = quiet.report()
+    if others["foreign"] + others["steal"] > _NOISY:
+        result.notes.append(f"noisy: other programs took {others['foreign']:.0%} of a core, the hypervisor {others['steal']:.0%}")
+    print(table(f"page-{clients}", result), flush=True)
+    return result.as_dict()

@@ -1,0 +1,119 @@
+//! The application behind a pool that speaks FastCGI.
+
+use super::idle::IdleConns;
+use super::request::CgiRequest;
+use super::script::{Found, Script, find};
+use super::stderr_rate::StderrRate;
+use crate::Fault;
+use crate::requester::Requester;
+use parking_lot::Mutex;
+use sandarac_config::FastCgiConfig;
+use sandarac_message::target::{route_path, split_query};
+use std::ffi::OsStr;
+use std::fs::{Metadata, canonicalize, metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The application behind a pool: its files, and its idle connections.
+pub(crate) struct Application {
+    /// The name of the pool.
+    pub(crate) pool: Box<str>,
+    config: FastCgiConfig,
+    /// The document root with its symbolic links resolved, and the directory that it was then.
+    resolved: Mutex<Option<(DirectoryId, Arc<Path>)>>,
+    configured_root: Arc<Path>,
+    /// Connections kept between requests; `None` if none are.
+    pub(crate) idle: Option<Arc<IdleConns>>,
+    pub(crate) stderr_rate: StderrRate,
+}
+
+/// What tells a directory from others: its device, its number and the time of its last change, because numbers
+/// are used again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct DirectoryId(u64, u64, i64, i64);
+
+impl DirectoryId {
+    fn of(directory: &Metadata) -> DirectoryId {
+        DirectoryId(directory.dev(), directory.ino(), directory.ctime(), directory.ctime_nsec())
+    }
+}
+
+impl Application {
+    pub(crate) fn new(pool: &str, config: &FastCgiConfig) -> Application {
+        Application {
+            pool: pool.into(),
+            resolved: Mutex::default(),
+            configured_root: config.root.as_path().into(),
+            idle: config.keep_alive.then(|| Arc::new(IdleConns::new(config.max_idle))),
+            stderr_rate: StderrRate::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// The most bytes of a request body that is gathered.
+    pub(crate) fn gather_limit(&self) -> u64 {
+        self.config.gather_limit.0
+    }
+
+    /// The request for `target` as the application gets it.
+    ///
+    /// # Errors
+    /// [`Fault::NoScript`] if the path leads to no script.
+    pub(crate) fn request<'a>(
+        &'a self,
+        target: &[u8],
+        requester: &Requester<'a>,
+        transaction: u64,
+    ) -> Result<CgiRequest<'a>, Fault> {
+        let root = self.root();
+        let path = route_path(split_query(target).0).map_err(|_| Fault::NoScript)?;
+        let script = find(&path, &self.config, |name| look(&root, name)).ok_or(Fault::NoScript)?;
+        Ok(CgiRequest { config: &self.config, root, script, requester: *requester, transaction })
+    }
+
+    /// A request of the balancer's own for `target`, which need not be a script: php-fpm answers the path of its
+    /// ping by itself.
+    pub(crate) fn own_request<'a>(&'a self, target: &[u8], requester: &Requester<'a>) -> CgiRequest<'a> {
+        self.request(target, requester, 0).unwrap_or_else(|_| CgiRequest {
+            config: &self.config,
+            root: self.root(),
+            script: Script { name: split_query(target).0.to_vec(), path_info: Vec::new() },
+            requester: *requester,
+            transaction: 0,
+        })
+    }
+
+    /// The document root, resolved if that is configured and possible. A swapped link is followed at once; while
+    /// the directory stays the same, its path is looked up once.
+    fn root(&self) -> Arc<Path> {
+        if !self.config.real_path {
+            return self.configured_root.clone();
+        }
+        let Ok(directory) = metadata(&self.configured_root) else { return self.configured_root.clone() };
+        let id = DirectoryId::of(&directory);
+        let mut resolved = self.resolved.lock();
+        match &*resolved {
+            Some((known, path)) if *known == id => path.clone(),
+            _ => match canonicalize(&self.configured_root) {
+                Ok(path) => {
+                    let path: Arc<Path> = path.into();
+                    *resolved = Some((id, path.clone()));
+                    path
+                }
+                Err(_) => self.configured_root.clone(),
+            },
+        }
+    }
+}
+
+/// What `name`, which begins with a slash, leads to below `root`.
+fn look(root: &Path, name: &[u8]) -> Found {
+    let relative = Path::new(OsStr::from_bytes(&name[1..]));
+    match metadata(root.join(relative)) {
+        Ok(found) if found.is_file() => Found::File,
+        Ok(found) if found.is_dir() => Found::Directory,
+        _ => Found::Nothing,
+    }
+}
