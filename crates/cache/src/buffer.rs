@@ -3,8 +3,8 @@
 use crate::memory_file::{MemoryFiles, SLOT, Slot};
 use std::sync::Arc;
 
-/// A body of so many bytes or more has its segments in memory files. Below that, two system calls for head and
-/// body cost what the copy of the body saves (docs/decisions/0011).
+/// A body of so many bytes or more has its segments in memory files. The smaller a body, the less of its copy
+/// pays for a second system call, and for pages (docs/decisions/0011).
 pub(crate) const LARGE: u64 = 256 << 10;
 
 /// The memory of a segment that is being filled.

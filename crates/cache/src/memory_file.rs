@@ -27,8 +27,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::process::{Resource, getrlimit};
 
-/// The bytes of a slot, a multiple of every page size. Four system calls send 1 MiB, and a larger slot made
-/// that no faster (docs/decisions/0011).
+/// The bytes of a slot, a multiple of every page size. Four system calls send 1 MiB.
 pub(crate) const SLOT: usize = 256 << 10;
 
 /// The bytes of a file: address space, of which there is plenty, not memory. So even a large store needs only a few
