@@ -331,7 +331,7 @@ impl FastCgi {
             && !self.uploads
             && self.conn.is_flushed()
         {
-            idle.keep(address, self.conn, self.provenance);
+            idle.keep(address, *self.conn, self.provenance);
         }
     }
 
