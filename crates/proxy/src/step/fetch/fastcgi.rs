@@ -175,7 +175,10 @@ impl FastCgi {
                     self.body = match response.framing {
                         BodyFraming::None => Body::Length(0),
                         BodyFraming::Length(length) => Body::Length(length),
-                        BodyFraming::Chunked | BodyFraming::UntilClose => Body::UntilEnd,
+                        // A short response has arrived whole, so its length can be announced.
+                        BodyFraming::Chunked | BodyFraming::UntilClose => {
+                            self.output.rest(&self.conn).map_or(Body::UntilEnd, Body::Length)
+                        }
                     };
                     return Poll::Ready(Ok(OriginHead {
                         head: ResponseHeadBuf {
