@@ -83,6 +83,8 @@ fn a_get_is_a_request_to_a_responder_and_its_output_is_the_response() {
     let response = client.response().expect(404);
     assert_eq!((response.text().as_str(), response.field("x-powered-by")), ("nothing here", Some("test")));
     assert!(!response.fields.has("status"));
+    // It arrived whole, so its length is known without having been announced.
+    assert_eq!(response.field("content-length"), Some("12"));
     application.expect_end();
 }
 

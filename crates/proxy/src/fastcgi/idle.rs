@@ -65,8 +65,8 @@ impl IdleConns {
     }
 
     /// Keeps a connection, unless there are enough or a request waits for its place. Returns whether it was kept.
-    pub(crate) fn keep(&self, address: &Address, conn: Box<Conn>, provenance: Provenance) -> bool {
-        let Some(conn) = ParkedConn::park(*conn) else { return false };
+    pub(crate) fn keep(&self, address: &Address, conn: Conn, provenance: Provenance) -> bool {
+        let Some(conn) = ParkedConn::park(conn) else { return false };
         let now = Moment::now();
         let mut backends = self.backends.lock();
         let backend = backends.entry(address.clone()).or_default();

@@ -64,6 +64,22 @@ impl Output {
         self.ready
     }
 
+    /// The bytes of output up to the end of the response, if all of it has arrived.
+    pub(crate) fn rest(&self, conn: &Conn) -> Option<u64> {
+        let (mut decoder, mut bytes) = (self.decoder.clone(), self.ready as u64);
+        let mut data = &conn.data()[self.ready..];
+        loop {
+            let Decoded { consumed, event } = decoder.decode(data).ok()?;
+            data = &data[consumed..];
+            match event {
+                Event::NeedMore => return None,
+                Event::Stdout(range) => bytes += range.len() as u64,
+                Event::Stderr(_) => {}
+                Event::End(status) => return (status == EndStatus::Complete).then_some(bytes),
+            }
+        }
+    }
+
     /// Notes that the caller consumes `bytes` of the output.
     pub(crate) fn taken(&mut self, bytes: usize) {
         self.ready -= bytes;

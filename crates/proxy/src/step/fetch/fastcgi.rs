@@ -176,7 +176,10 @@ impl FastCgi {
                     self.body = match response.framing {
                         BodyFraming::None => Body::Length(0),
                         BodyFraming::Length(length) => Body::Length(length),
-                        BodyFraming::Chunked | BodyFraming::UntilClose => Body::UntilEnd,
+                        // A short response has arrived whole, so its length can be announced.
+                        BodyFraming::Chunked | BodyFraming::UntilClose => {
+                            self.output.rest(&self.conn).map_or(Body::UntilEnd, Body::Length)
+                        }
                     };
                     let fields = of_final(status, reason, fields, self.remaining());
                     return Poll::Ready(Ok(OriginHead {
@@ -335,7 +338,7 @@ impl FastCgi {
             && !self.uploads
             && self.conn.is_flushed()
         {
-            idle.keep(address, self.conn, self.provenance);
+            idle.keep(address, *self.conn, self.provenance);
         }
     }
 

@@ -95,6 +95,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             protocols: None,
             takes_trailers: false,
             one_client: false,
+            cgi: None,
             framing: BodyFraming::None,
             edits: &received.route.response,
             cgi: None,
