@@ -2,9 +2,10 @@
 //! for the socket.
 
 use crate::byte_queue::ByteQueue;
+use crate::file_reads::{FileReads, Ready};
 use crate::{Output, Stream, Transport, Unread};
 use bytes::Bytes;
-use sandarac_message::Piece;
+use sandarac_message::{FileRange, Piece};
 use sandarac_wire::h1::repair::Repairs;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -28,6 +29,8 @@ pub struct Conn {
     queue: VecDeque<Piece>,
     queued: usize,
     sent: u64,
+    /// The read of the file at the front of the queue.
+    reads: FileReads,
     /// Whether a write has failed.
     failed: bool,
     repairs: Repairs,
@@ -60,6 +63,7 @@ impl Conn {
             queue: VecDeque::new(),
             queued: 0,
             sent: 0,
+            reads: FileReads::default(),
             failed: false,
             repairs: Repairs::NONE,
             meter: None,
@@ -232,6 +236,7 @@ impl Conn {
     /// Drops the queue; nothing is written any more.
     fn fail(&mut self) {
         self.failed = true;
+        self.reads = FileReads::default();
         self.queue = VecDeque::new();
         self.queued = 0;
     }
@@ -255,11 +260,27 @@ impl Conn {
     /// Writes the queue; ready when it is empty.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check()?;
-        while let Some(front) = self.queue.front() {
+        while let Some(front) = self.queue.front_mut() {
             let written = match front {
                 // A file that has become shorter sends nothing: the length that the head announced cannot be
                 // met.
-                Piece::File(range) => self.transport.poll_send_file(cx, range),
+                Piece::File(range) => match ready!(self.reads.poll(cx, range)) {
+                    Ready::InMemory(len) if len >= range.len => self.transport.poll_send_file(cx, range),
+                    Ready::InMemory(len) => {
+                        let part = FileRange { len, ..range.clone() };
+                        self.transport.poll_send_file(cx, &part)
+                    }
+                    Ready::Read(bytes) if !bytes.is_empty() => {
+                        front.advance(bytes.len());
+                        if front.is_empty() {
+                            *front = bytes.into();
+                        } else {
+                            self.queue.push_front(bytes.into());
+                        }
+                        continue;
+                    }
+                    Ready::Read(_) => Poll::Ready(Ok(0)),
+                },
                 Piece::Bytes(_) => {
                     let mut slices = [IoSlice::new(&[]); SLICES];
                     let mut count = 0;

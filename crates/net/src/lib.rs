@@ -11,6 +11,7 @@ mod clock;
 mod conn;
 mod core;
 mod duplex;
+mod file_reads;
 #[cfg(test)]
 mod held_transport;
 mod http1;
@@ -41,6 +42,6 @@ pub use output::{COPIED, Output};
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response};
 pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};
-pub use task::{boxed, sleep, spawn};
+pub use task::{boxed, off_core, sleep, spawn};
 pub use timer::{Timer, within};
 pub use transport::Transport;
