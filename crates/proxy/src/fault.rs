@@ -1,5 +1,6 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
+use crate::files::FileRefusal;
 use crate::tls_fault::TlsFault;
 use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
@@ -73,13 +74,15 @@ pub enum Fault {
     ResponseBroken,
     /// The header edits make the head too large.
     HeadTooLarge,
+    /// There is no file to answer with.
+    File(FileRefusal),
     /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 33] = [
+    pub const EACH: [Fault; 44] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -113,6 +116,17 @@ impl Fault {
         Fault::ResponseBroken,
         Fault::HeadTooLarge,
         Fault::Loop,
+        Fault::File(FileRefusal::ALL[0]),
+        Fault::File(FileRefusal::ALL[1]),
+        Fault::File(FileRefusal::ALL[2]),
+        Fault::File(FileRefusal::ALL[3]),
+        Fault::File(FileRefusal::ALL[4]),
+        Fault::File(FileRefusal::ALL[5]),
+        Fault::File(FileRefusal::ALL[6]),
+        Fault::File(FileRefusal::ALL[7]),
+        Fault::File(FileRefusal::ALL[8]),
+        Fault::File(FileRefusal::ALL[9]),
+        Fault::File(FileRefusal::ALL[10]),
     ];
 
     /// The name in logs and counters.
@@ -148,6 +162,7 @@ impl Fault {
             Fault::UnaskedSwitch => "unasked-switch",
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
+            Fault::File(refusal) => refusal.name(),
             Fault::Loop => "loop",
         }
     }
@@ -157,6 +172,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost | Fault::TunnelWithBody => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
+            Fault::File(refusal) => refusal.status(),
             Fault::Misdirected => 421,
             Fault::NoRoute => 404,
             Fault::MethodNotAllowed => 405,
@@ -195,6 +211,7 @@ impl Fault {
             Fault::MethodNotAllowed | Fault::TunnelNotAllowed | Fault::PurgeDenied => {
                 ProxyError::HttpRequestDenied
             }
+            Fault::File(refusal) => refusal.proxy_error(),
             Fault::NoRoute => ProxyError::DestinationNotFound,
             Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) | Fault::QueuedTooLong => {
                 ProxyError::ConnectionLimitReached
@@ -251,6 +268,7 @@ impl Fault {
             Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
+            Fault::File(refusal) => refusal.text().into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }
