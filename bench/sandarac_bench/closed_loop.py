@@ -61,6 +61,7 @@ ROWS = [
     Row("hit-1k", "hit", 1024),
     Row("pass-1k", "pass", 1024),
     Row("hit-100k", "hit", 102400, from_file=True),
+    Row("hit-1m", "hit", 1 << 20, from_file=True),
     Row("ab-close", "hit", 1024, ab=False),
     Row("ab-keep", "hit", 1024, ab=True),
     Row("hit-1k-paced", "hit", 1024, paced=True),

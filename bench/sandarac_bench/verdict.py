@@ -4,7 +4,7 @@ from . import application
 
 SUBJECT = "sandarac"
 # CPU time per request as a multiple of the floor.
-_MAX_RATIO = {"hit-1k": 1.25, "pass-1k": 2.3, "hit-100k": 1.1}
+_MAX_RATIO = {"hit-1k": 1.25, "pass-1k": 2.3, "hit-100k": 1.1, "hit-1m": 0.7}
 # The same as a multiple of the floor of pass: a direction only, because that floor does not even look where a message ends.
 _AIMED_PASS_RATIO = {"pass-1k": 1.15}
 _FLOORS = ("floor", "floor-pass")

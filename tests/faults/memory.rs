@@ -42,7 +42,7 @@ fn the_resident_set_stays_within_what_the_manual_states() {
         thread::spawn(move || {
             let mut conn = Conn::to(&address);
             for number in 0..1200_usize {
-                let length = [100, 1000, 5000, 20_000, 60_000, 240_000][(number * 7 + client) % 6];
+                let length = [100, 1000, 5000, 20_000, 60_000, 600_000][(number * 7 + client) % 6];
                 conn.get(&format!("/{client}/{number}/{length}")).expect(200);
             }
         })

@@ -22,6 +22,7 @@ mod hedging;
 mod http2;
 mod inferred;
 mod invalidation;
+mod large_bodies;
 mod lifecycle;
 mod logs;
 mod methods;

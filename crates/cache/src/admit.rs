@@ -10,8 +10,10 @@ use crate::arriving::{Arriving, Mode};
 use crate::body::Content;
 use crate::body_writer::BodyWriter;
 use crate::budget::Charge;
+use crate::buffer::{Buffer, LARGE};
 use crate::combination::Combination;
 use crate::flight_state::LandedFlight;
+use crate::memory_file::{MemoryFiles, SLOT};
 use crate::new_object::NewObject;
 use crate::object::{Extras, Parts};
 use crate::shards::Locked;
@@ -19,9 +21,6 @@ use crate::stats::Removal;
 use crate::store::Store;
 use crate::whole_body::{SHARES_PAGES, Segment, Whole};
 use crate::{Mark, Object, Tag};
-
-/// A body that is whole from the start is kept in segments of this many bytes.
-const ONE: usize = 256 << 10;
 
 /// A body keeps the memory it came in if what that holds beside it is at most this part of it.
 const MOST_BESIDE: usize = 16;
@@ -77,7 +76,7 @@ impl Store {
         parts.extras.trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
         let len = body.iter().map(|piece| piece.len()).sum::<usize>();
         let fits = len as u64 <= limit;
-        let (stored, content) = if len <= ONE {
+        let (stored, content) = if (len as u64) < LARGE {
             let charge = parts.base_bytes() + Whole::one_bytes(len + text.len());
             let stored = fits && self.reserve(charge);
             let mut buffer = Vec::with_capacity(len + text.len());
@@ -85,13 +84,14 @@ impl Store {
             buffer.extend_from_slice(&text);
             (stored, Whole::one(buffer))
         } else {
-            let count = len.div_ceil(ONE);
-            let last = len - (count - 1) * ONE;
+            let count = len.div_ceil(SLOT);
+            let last = len - (count - 1) * SLOT;
             let list = Whole::list_bytes(count, text.len());
-            let own = (count - 1) * Whole::segment_bytes(ONE) + Whole::segment_bytes(last);
+            let own = (count - 1) * Whole::large_segment_bytes(SLOT) + Whole::large_segment_bytes(last);
             let stored = fits && self.reserve(own + list + parts.base_bytes());
             let charge = |bytes| Charge::of(&self.budget, if stored { bytes } else { 0 });
-            let segments = segments(body, len, |buffer| charge(Whole::segment_bytes(buffer)));
+            let files = stored.then_some(&self.files);
+            let segments = segments(body, len, files, |len| charge(Whole::large_segment_bytes(len)));
             (stored, Whole::many(segments, &text, charge(list)))
         };
         self.land_whole(landing, parts, &tags, content, len, stored)
@@ -106,7 +106,7 @@ impl Store {
         (body, memory): (Bytes, usize),
     ) -> Arc<Object> {
         let len = body.len();
-        if len <= SHARES_PAGES || len > ONE || memory.saturating_sub(len) > len / MOST_BESIDE {
+        if len <= SHARES_PAGES || len as u64 >= LARGE || memory.saturating_sub(len) > len / MOST_BESIDE {
             return self.admit_whole(landing, new, &[&body], None);
         }
         let fits = len as u64 <= self.limit(new.limit);
@@ -328,25 +328,31 @@ fn tags(new: &NewObject<'_>) -> Vec<Tag> {
     tags
 }
 
-/// A body in segments of [`ONE`], each with the charge for its length.
-fn segments(body: &[&[u8]], len: usize, charge: impl Fn(usize) -> Charge) -> Vec<Segment> {
-    let mut segments = Vec::with_capacity(len.div_ceil(ONE));
-    let mut buffer = Vec::with_capacity(len.min(ONE));
-    let mut at = 0;
-    for piece in body {
-        let mut rest = *piece;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(ONE - buffer.len()));
-            buffer.extend_from_slice(now);
-            rest = later;
-            if buffer.len() == ONE || at + buffer.len() == len {
-                let left = len - at - buffer.len();
-                let full = std::mem::replace(&mut buffer, Vec::with_capacity(left.min(ONE)));
-                let charge = charge(full.len());
-                segments.push(Segment::new(at as u64, full, charge));
-                at = len - left;
+/// A body in segments of [`SLOT`] bytes, each with the charge for its length: in memory files, or on the heap
+/// without.
+fn segments(
+    body: &[&[u8]],
+    len: usize,
+    files: Option<&Arc<MemoryFiles>>,
+    charge: impl Fn(usize) -> Charge,
+) -> Vec<Segment> {
+    let mut pieces = body.iter().copied();
+    let mut rest: &[u8] = &[];
+    let segment = |at: usize| {
+        let capacity = (len - at).min(SLOT);
+        let mut buffer = files.map_or_else(Buffer::default, |files| Buffer::large(files, capacity));
+        buffer.reserve(capacity);
+        let mut filled = 0;
+        while filled < capacity {
+            if rest.is_empty() {
+                rest = pieces.next().expect("the pieces have the length of the body");
             }
+            let (now, later) = rest.split_at(rest.len().min(capacity - filled));
+            buffer.put(filled, now);
+            filled += now.len();
+            rest = later;
         }
-    }
-    segments
+        Segment::new(at as u64, buffer, charge(capacity))
+    };
+    (0..len).step_by(SLOT).map(segment).collect()
 }

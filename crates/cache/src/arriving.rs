@@ -16,6 +16,7 @@ use sandarac_message::Piece;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::budget::{Charge, held};
+use crate::buffer::Buffer;
 use crate::growth::{Growth, Room};
 use crate::wait_list::{Entries, Wake, keep};
 use crate::whole_body::{Segment, Whole};
@@ -91,8 +92,8 @@ pub(crate) enum Mode {
 #[derive(Default)]
 struct Tail {
     at: u64,
-    buffer: Vec<u8>,
-    /// Bytes of the buffer that are filled; the rest is zeros to read into.
+    buffer: Buffer,
+    /// Bytes of the buffer that are filled; the rest is to be read into.
     filled: usize,
     capacity: usize,
     /// Whether the writer has the buffer and reads into it.
@@ -197,9 +198,9 @@ impl Arriving {
         })
     }
 
-    /// Grows a full tail, or makes it a segment and begins a new one. The caller has charged the growth.
-    /// Returns false, and does nothing, if the body streams.
-    pub(crate) fn extend(&self, growth: &Growth) -> bool {
+    /// Grows a full tail, or makes it a segment and begins a new one in `buffer`. The caller has charged the
+    /// growth. Returns false, and does nothing, if the body streams.
+    pub(crate) fn extend(&self, growth: &Growth, buffer: Buffer) -> bool {
         let mut state = self.state.lock();
         if state.mode != Mode::Storing {
             return false;
@@ -207,10 +208,11 @@ impl Arriving {
         if !growth.in_place {
             state.seal();
             state.tail.at = state.len;
+            state.tail.buffer = buffer;
         }
         let tail = &mut state.tail;
         tail.capacity = growth.capacity;
-        tail.buffer.reserve_exact(growth.capacity - tail.buffer.len());
+        tail.buffer.reserve(growth.capacity);
         state.charge.adopt(growth.cost);
         true
     }
@@ -245,18 +247,18 @@ impl Arriving {
     }
 
     /// Lends the unfilled part of the tail to the writer, so that no lock is held while it is read into.
-    pub(crate) fn lend(&self) -> (Vec<u8>, usize) {
+    pub(crate) fn lend(&self) -> (Buffer, usize) {
         let mut state = self.state.lock();
         state.tail.lent = true;
         let (capacity, filled) = (state.tail.capacity, state.tail.filled);
         let mut buffer = std::mem::take(&mut state.tail.buffer);
         drop(state);
-        buffer.resize(capacity, 0);
+        buffer.extend(capacity);
         (buffer, filled)
     }
 
     /// Takes the tail back, with `read` more bytes in it.
-    pub(crate) fn give_back(&self, buffer: Vec<u8>, read: usize) {
+    pub(crate) fn give_back(&self, buffer: Buffer, read: usize) {
         let mut state = self.state.lock();
         state.tail.buffer = buffer;
         state.tail.lent = false;
@@ -310,7 +312,7 @@ impl Arriving {
 
     /// The segments that have arrived and the tail buffer, from which a whole body is made. The state keeps
     /// the segments: readers go on with them until [`Arriving::end`].
-    pub(crate) fn take_whole(&self) -> Option<(Vec<Segment>, Vec<u8>)> {
+    pub(crate) fn take_whole(&self) -> Option<(Vec<Segment>, Buffer)> {
         let mut state = self.state.lock();
         if state.mode != Mode::Storing {
             return None;
@@ -376,6 +378,9 @@ impl Arriving {
         let state = self.state.lock();
         let tail = match state.mode {
             Mode::Storing if state.tail.capacity == 0 => 0,
+            Mode::Storing if matches!(state.tail.buffer, Buffer::Slot(_)) => {
+                Whole::large_segment_bytes(state.tail.capacity)
+            }
             Mode::Storing => Whole::segment_bytes(state.tail.capacity),
             _ => state.charge.bytes(),
         };
@@ -387,8 +392,7 @@ impl Arriving {
 impl Tail {
     fn append(&mut self, bytes: &[u8]) {
         debug_assert!(self.filled + bytes.len() <= self.capacity && !self.lent);
-        self.buffer.truncate(self.filled);
-        self.buffer.extend_from_slice(bytes);
+        self.buffer.put(self.filled, bytes);
         self.filled += bytes.len();
     }
 }
@@ -480,7 +484,7 @@ impl State {
             return edge.piece.slice((at - edge.at) as usize..edge.piece.len());
         }
         let from = (at - self.tail.at) as usize;
-        let bytes = Bytes::copy_from_slice(&self.tail.buffer[from..self.tail.filled]);
+        let bytes = Bytes::copy_from_slice(&self.tail.buffer.bytes()[from..self.tail.filled]);
         self.edge = Some(Segment::passing(at, bytes.clone()));
         bytes.into()
     }

@@ -5,13 +5,15 @@ use std::task::{Context, Poll};
 
 use sandarac_message::caching::part_fields;
 use sandarac_message::range::{ByteRange, ContentRange};
-use sandarac_message::{FieldsBuf, Timestamp};
+use sandarac_message::{FieldsBuf, Piece, Timestamp};
 
 use crate::arriving::{Arriving, Mode};
 use crate::body::Content;
 use crate::budget::Charge;
+use crate::buffer::{Buffer, LARGE};
 use crate::combination::Combination;
 use crate::growth::{Growth, SEGMENT};
+use crate::memory_file::SLOT;
 use crate::object::Parts;
 use crate::stats::Removal;
 use crate::store::Store;
@@ -169,7 +171,7 @@ impl BodyWriter {
         let room = self.room(1)?;
         let most = left.map_or(room, |left| usize::try_from(left).unwrap_or(room).min(room));
         let mut loan = Loan::new(self.arriving()?);
-        let (read, result) = read(&mut loan.buffer[loan.filled..][..most]);
+        let (read, result) = read(&mut loan.buffer.bytes_mut()[loan.filled..][..most]);
         loan.read = read.min(most);
         let read = loan.read as u64;
         drop(loan);
@@ -257,18 +259,43 @@ impl BodyWriter {
 
     /// The whole body made of what has arrived. If that is one segment, its charge stays with the readers of
     /// the arriving object, because they might outlive the stored one.
-    fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, mut tail: Vec<u8>) -> Whole {
+    fn whole(&self, arriving: &Arriving, mut segments: Vec<Segment>, tail: Buffer) -> Whole {
         let text = arriving.text();
-        if segments.is_empty() {
-            tail.reserve_exact(text.len());
-            tail.extend_from_slice(text);
-            return Whole::one(tail);
-        }
-        if !tail.is_empty() {
+        let tail = match tail {
+            Buffer::Heap(mut tail) if segments.is_empty() => {
+                tail.reserve_exact(text.len());
+                tail.extend_from_slice(text);
+                return Whole::one(tail);
+            }
+            tail => tail,
+        };
+        if !tail.bytes().is_empty() {
             let at = segments.last().map_or(0, Segment::end);
             segments.push(Segment::new(at, tail, arriving.take_charge()));
         }
+        self.gather(&mut segments);
         self.many(segments)
+    }
+
+    /// Moves what arrived before the body was known to be large from the heap to a memory file.
+    fn gather(&self, segments: &mut Vec<Segment>) {
+        let on_heap = |segment: &&Segment| matches!(segment.piece, Piece::Bytes(_));
+        let count = segments.iter().take_while(on_heap).count();
+        let len = segments[..count].last().map_or(0, Segment::end) as usize;
+        let is_large = segments.last().map_or(0, Segment::end) >= LARGE;
+        let cost = Whole::large_segment_bytes(len);
+        if !is_large || !(1..=SLOT).contains(&len) || !self.store.reserve(cost) {
+            return;
+        }
+        let charge = Charge::of(&self.store.budget, cost);
+        let Some(mut slot) = self.store.files.take(len) else { return };
+        let mut room = slot.bytes_mut();
+        for bytes in segments[..count].iter().filter_map(|segment| segment.piece.bytes()) {
+            let (now, later) = room.split_at_mut(bytes.len());
+            now.copy_from_slice(bytes);
+            room = later;
+        }
+        segments.splice(..count, [Segment::new(0, Buffer::Slot(slot), charge)]);
     }
 
     fn many(&self, segments: Vec<Segment>) -> Whole {
@@ -319,13 +346,18 @@ impl BodyWriter {
                 Some(combination) if combination.precedes() => Some(tail.len + combination.left()),
                 _ => arriving.expected(),
             };
-            let growth = Growth::of(&tail, expected, wanted, left);
+            let large = arriving.expected().unwrap_or(0).max(tail.len) >= LARGE;
+            let growth = Growth::of(&tail, expected, wanted, left, large);
             if left == 0 || !self.store.grow(&self.object, growth.cost) {
                 self.store.discard(&self.object, Removal::Oversize);
                 arriving.detach();
                 return None;
             }
-            if !arriving.extend(&growth) {
+            let buffer = match large {
+                true => Buffer::large(&self.store.files, growth.capacity),
+                false => Buffer::default(),
+            };
+            if !arriving.extend(&growth, buffer) {
                 self.store.release(growth.cost);
                 return None;
             }
@@ -422,7 +454,7 @@ impl Drop for BodyWriter {
 /// Memory of an arriving body that is being read into; returned even if reading panics.
 struct Loan<'a> {
     arriving: &'a Arriving,
-    buffer: Vec<u8>,
+    buffer: Buffer,
     filled: usize,
     read: usize,
 }

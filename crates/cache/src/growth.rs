@@ -1,15 +1,13 @@
 //! Growth of an arriving body: how much memory its writer asks for next.
 
 use crate::budget::held;
+use crate::memory_file::SLOT;
 use crate::whole_body::Whole;
 
 /// The first segment of a body of unknown length; the segment doubles in place up to [`SEGMENT`].
 const FIRST: usize = 2 << 10;
 /// A segment of a body.
 pub(crate) const SEGMENT: usize = 64 << 10;
-/// A segment of a body that has outgrown [`LARGE`].
-const LARGE_SEGMENT: usize = 256 << 10;
-const LARGE: u64 = 1 << 20;
 
 /// The tail, as far as the writer needs to know it.
 pub(crate) struct Room {
@@ -33,10 +31,11 @@ pub(crate) struct Growth {
 
 impl Growth {
     /// The growth of a body whose tail is full, `wanted` bytes are to be added, and that may grow by `most`.
-    pub(crate) fn of(tail: &Room, expected: Option<u64>, wanted: usize, most: usize) -> Growth {
-        let segment = if tail.len < LARGE { SEGMENT } else { LARGE_SEGMENT };
+    /// The segments of a `large` one are slots of memory files.
+    pub(crate) fn of(tail: &Room, expected: Option<u64>, wanted: usize, most: usize, large: bool) -> Growth {
+        let segment = if large { SLOT } else { SEGMENT };
         let left = expected.and_then(|expected| expected.checked_sub(tail.len)).filter(|&left| left > 0);
-        let in_place = left.is_none() && (1..segment).contains(&tail.capacity);
+        let in_place = !large && left.is_none() && (1..segment).contains(&tail.capacity);
         let more = match left {
             Some(left) => usize::try_from(left).unwrap_or(segment).min(segment),
             None if tail.len == 0 => wanted.clamp(FIRST, segment),
@@ -44,8 +43,11 @@ impl Growth {
             None => segment,
         };
         let capacity = more.min(most) + if in_place { tail.capacity } else { 0 };
-        let cost =
-            if in_place { held(capacity) - held(tail.capacity) } else { Whole::segment_bytes(capacity) };
+        let cost = match in_place {
+            true => held(capacity) - held(tail.capacity),
+            false if large => Whole::large_segment_bytes(capacity),
+            false => Whole::segment_bytes(capacity),
+        };
         Growth { capacity, in_place, cost }
     }
 }

@@ -9,7 +9,8 @@
 //! objects that are still arriving, and objects that have left the store while a reader holds them. Objects
 //! are evicted before anything is added that would not fit. Beside head, body and key (its digest, the text
 //! of host and path, and what it varies on), an object takes at most 256 bytes. Each of its tags takes 24
-//! more, and each 64 KiB of a long body 112. A body of more than 14 KiB from the shared tier keeps the memory
+//! more, and each 64 KiB of a long body 112. A body of 256 KiB or more is in memory files: whole
+//! pages, and of each 256 KiB 512 bytes for its page table and some 250 to describe it. A body of more than 14 KiB from the shared tier keeps the memory
 //! it came in, which holds at most a sixteenth more, and takes 320 bytes besides.
 //!
 //! # Locks
@@ -23,6 +24,7 @@ mod ban;
 mod body;
 mod body_writer;
 mod budget;
+mod buffer;
 mod combination;
 mod compaction;
 mod evict;
@@ -34,6 +36,7 @@ mod judge;
 mod key;
 mod lookup;
 mod marks;
+mod memory_file;
 mod new_object;
 mod object;
 mod purge;

@@ -72,6 +72,11 @@ pub struct Stats {
     pub limit: u64,
     /// Of these bytes, those of objects that have left the store and are being read.
     pub held_bytes: u64,
+    /// Of these bytes, those in memory files.
+    pub file_bytes: u64,
+    /// How often the system refused a memory file or memory for one, and a part of a large body went to the
+    /// heap instead.
+    pub file_failures: u64,
     /// Of these bytes, those of the index.
     pub index_bytes: u64,
     /// Of these bytes, those of objects in the small queue.

@@ -9,6 +9,7 @@ use sandarac_message::Timestamp;
 use crate::ban::Bans;
 use crate::budget::Budget;
 use crate::flight_state::{Begun, Flying};
+use crate::memory_file::MemoryFiles;
 use crate::purge_log::PurgeLog;
 use crate::queue::Queue;
 use crate::settings::Settings;
@@ -22,6 +23,8 @@ use crate::{Key, Object, Tag};
 pub struct Store {
     pub(crate) shards: Shards,
     pub(crate) budget: Arc<Budget>,
+    /// The memory of large bodies.
+    pub(crate) files: Arc<MemoryFiles>,
     /// Searches for a victim so far.
     pub(crate) evictions: AtomicUsize,
     /// The shard that gives the next victim.
@@ -43,6 +46,7 @@ impl Store {
         Store {
             shards: Shards::new(count, marks, budget.clone()),
             budget,
+            files: Arc::new(MemoryFiles::default()),
             evictions: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
             settings: RwLock::new(settings),
@@ -91,6 +95,8 @@ impl Store {
         }
         stats.bytes = self.budget.used() as u64;
         stats.held_bytes = self.held_bytes() as u64;
+        stats.file_bytes = self.files.used() as u64;
+        stats.file_failures = self.files.failures();
         stats
     }
 

@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sandarac_message::Piece;
+use sandarac_message::{Mapping, Piece};
 
 use crate::budget::{Budget, Charge, held};
+use crate::buffer::Buffer;
+use crate::memory_file::{self, Slot};
 
 /// A body of more bytes has its own pages: size classes of jemalloc share pages up to 14 KiB.
 pub(crate) const SHARES_PAGES: usize = 14 << 10;
@@ -15,6 +17,9 @@ pub(crate) const SHARES_PAGES: usize = 14 << 10;
 const SHARED: usize = 24;
 /// Overhead of a segment's [`Bytes`]: two words, and [`Charged`].
 const SEGMENT: usize = 16 + size_of::<Charged>();
+/// The same for a segment in a memory file, which has a [`Mapping`] beside it.
+const SLOT_SEGMENT: usize = 16 + size_of::<ChargedSlot>();
+const MAPPING: usize = 16 + size_of::<Mapping>();
 
 /// A body that has arrived whole.
 #[derive(Clone)]
@@ -54,6 +59,18 @@ struct Charged {
     budget: Arc<Budget>,
 }
 
+/// The bytes of a segment in a memory file. The charge is dropped last, when the memory has been freed.
+struct ChargedSlot {
+    slot: Slot,
+    _charge: Charge,
+}
+
+impl AsRef<[u8]> for ChargedSlot {
+    fn as_ref(&self) -> &[u8] {
+        self.slot.bytes()
+    }
+}
+
 /// The bytes of a segment that is a part of a larger memory, all of which is charged.
 struct ChargedShare {
     bytes: Bytes,
@@ -87,9 +104,12 @@ impl Drop for Charged {
 
 impl Segment {
     /// A segment that takes over the charge for its buffer and releases the excess. It is not charged if the
-    /// buffer was not.
-    pub(crate) fn new(at: u64, buffer: Vec<u8>, mut charge: Charge) -> Segment {
-        let bytes: Box<[u8]> = buffer.into();
+    /// buffer was not; a slot of a memory file MUST be.
+    pub(crate) fn new(at: u64, buffer: Buffer, mut charge: Charge) -> Segment {
+        let bytes: Box<[u8]> = match buffer {
+            Buffer::Heap(bytes) => bytes.into(),
+            Buffer::Slot(slot) => return Segment::of_slot(at, slot, charge),
+        };
         if charge.bytes() == 0 {
             return Segment::passing(at, bytes.into());
         }
@@ -97,6 +117,16 @@ impl Segment {
         let budget = charge.hand_over(charged);
         let charged = u32::try_from(charged).unwrap_or(u32::MAX);
         Segment { at, piece: Bytes::from_owner(Charged { bytes, budget }).into(), charged }
+    }
+
+    fn of_slot(at: u64, slot: Slot, mut charge: Charge) -> Segment {
+        let charged = Whole::slot_bytes(slot.bytes().len());
+        let budget = charge.hand_over(charged);
+        let (file, start) = slot.place();
+        let (file, charge) = (file.clone(), Charge::of(&budget, charged));
+        let bytes = Bytes::from_owner(ChargedSlot { slot, _charge: charge });
+        let charged = u32::try_from(charged).unwrap_or(u32::MAX);
+        Segment { at, piece: Mapping::new(bytes, file, start).into(), charged }
     }
 
     /// A segment of bytes that keep `memory` bytes in use, which takes over the charge for them.
@@ -150,6 +180,18 @@ impl Whole {
     /// Bytes taken by one of several segments.
     pub(crate) fn segment_bytes(len: usize) -> usize {
         held(len) + held(SEGMENT)
+    }
+
+    /// Bytes taken by one of several segments that is in a memory file: its pages, their entries in the page
+    /// table, and what describes it.
+    pub(crate) fn slot_bytes(len: usize) -> usize {
+        let pages = memory_file::held(len);
+        pages + pages / 512 + held(SLOT_SEGMENT) + held(MAPPING)
+    }
+
+    /// The most bytes taken by a segment of a large body, which is in a memory file or on the heap.
+    pub(crate) fn large_segment_bytes(len: usize) -> usize {
+        Whole::segment_bytes(len).max(Whole::slot_bytes(len))
     }
 
     /// Bytes taken by the list of several segments, including the text.
@@ -213,7 +255,11 @@ impl Whole {
 impl Segment {
     /// The bytes that should be charged for it, with an address that identifies it.
     pub(crate) fn recount(&self) -> (usize, usize) {
-        let bytes = if self.charged == 0 { 0 } else { Whole::segment_bytes(self.piece.len()) };
+        let bytes = match self.piece {
+            _ if self.charged == 0 => 0,
+            Piece::Mapped(_) => Whole::slot_bytes(self.piece.len()),
+            _ => Whole::segment_bytes(self.piece.len()),
+        };
         (self.piece.bytes().expect("a segment in memory").as_ptr() as usize, bytes)
     }
 }

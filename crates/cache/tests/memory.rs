@@ -4,6 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,12 +88,24 @@ fn held() -> usize {
     HELD.get()
 }
 
+/// Bytes of memory that the system says memory files of bodies take.
+fn in_files() -> usize {
+    let is_ours = |entry: &std::fs::DirEntry| {
+        std::fs::read_link(entry.path())
+            .is_ok_and(|link| link.to_string_lossy().contains("memfd:sandarac-bodies"))
+    };
+    let entries = std::fs::read_dir("/proc/self/fd").expect("Linux has it").flatten().filter(is_ours);
+    entries.map(|entry| entry.path().metadata().expect("an open file").blocks() as usize * 512).sum()
+}
+
 /// One test, because what one part leaves behind would affect the next in any case.
 #[test]
 fn what_is_charged_is_what_is_held() {
     overhead_is_at_most_256_bytes_an_object();
     a_shared_body_is_charged_with_the_memory_it_is_a_part_of();
-    the_limit_holds_for_the_allocator_too();
+    a_large_body_is_charged_with_its_pages();
+    the_limit_holds_for_the_allocator_too(10_000, 18);
+    the_limit_holds_for_the_allocator_too(1500, 22);
     a_hit_allocates_nothing();
 }
 
@@ -163,15 +176,76 @@ fn a_shared_body_is_charged_with_the_memory_it_is_a_part_of() {
     }
 }
 
-fn the_limit_holds_for_the_allocator_too() {
+/// How a body arrives.
+#[derive(Clone, Copy, Debug)]
+enum Arrival {
+    Complete,
+    Known,
+    Unknown,
+    /// Of a longer body, the rest of which does not arrive.
+    Part,
+}
+
+/// Stores bodies of `len` bytes. Returns the bytes charged and held for each.
+fn store_large(len: usize, arrival: Arrival) -> (usize, usize) {
+    let (count, before) = (10, held());
+    let store = Arc::new(Store::new(Settings::new(1 << 30)));
+    let body = vec![b'x'; len];
+    let held_before = held();
+    for n in 0..count {
+        let path = path(n);
+        let flight = store.open(Key::of(b"http", HOST, &path));
+        let announced = match arrival {
+            Arrival::Known => Some(len as u64),
+            Arrival::Part => Some(2 * len as u64),
+            Arrival::Complete | Arrival::Unknown => None,
+        };
+        let new_object = NewObject { len: announced, resumable: true, ..new_object(&path) };
+        if let Arrival::Complete = arrival {
+            flight.store_complete(new_object, &[&body[..1000], &body[1000..]], None);
+            continue;
+        }
+        let mut writer = flight.store(new_object);
+        body.chunks(9000).for_each(|piece| writer.append(piece));
+        match arrival {
+            Arrival::Part => writer.break_off(),
+            _ => drop(writer.finish(None)),
+        }
+    }
+    let stats = store.stats();
+    assert_eq!((stats.objects, stats.file_failures), (count as u64, 0), "{arrival:?}");
+    assert_eq!(stats.file_bytes as usize, in_files());
+    let each = (stats.bytes as usize / count, (held() - held_before + in_files()) / count);
+    drop((store, body));
+    assert!(
+        held() - before < 4096 && in_files() == 0,
+        "{} and {} bytes are left",
+        held() - before,
+        in_files()
+    );
+    each
+}
+
+fn a_large_body_is_charged_with_its_pages() {
+    for len in [262_144, 300_000, 1_000_000, 3_000_001] {
+        for arrival in [Arrival::Complete, Arrival::Known, Arrival::Unknown, Arrival::Part] {
+            let (charged, held) = store_large(len, arrival);
+            assert!((len..len + 4 * 4096).contains(&held), "{held} bytes are held for {len}, {arrival:?}");
+            assert!((held..held + held / 50).contains(&charged), "charged {charged} for {held}, {arrival:?}");
+        }
+    }
+}
+
+/// Stores `count` bodies of up to 2 to the power of `sizes - 1` bytes.
+fn the_limit_holds_for_the_allocator_too(count: usize, sizes: u64) {
     let limit = 16 << 20;
     let before = held();
     let store = Arc::new(Store::new(Settings::new(limit)));
     let mut most = 0;
     let mut random = 1u64;
-    for n in 0..10_000 {
+    for n in 0..count {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let len = 1 << ((random >> 33) % 18);
+        let len = 1 << ((random >> 33) % sizes);
         let path = path(n);
         let tags: Vec<Tag> = (0..random % 4).map(|tag| Tag::new(&tag.to_le_bytes())).collect();
         let new_object = NewObject { tags: &tags, ..new_object(&path) };
@@ -188,14 +262,14 @@ fn the_limit_holds_for_the_allocator_too() {
         } else {
             flight.store_shared(new_object, vec![b'x'; len].into(), len);
         }
-        most = most.max(held() - before);
+        most = most.max(held() - before + in_files());
         assert!(store.stats().bytes as usize <= limit);
     }
     println!("at most {most} bytes for a limit of {limit}");
     assert!(most <= limit + (64 << 10), "{most} bytes for a limit of {limit}");
     assert!(store.stats().bytes as usize > limit * 9 / 10, "{:?}", store.stats());
     drop(store);
-    assert!(held() - before < 4096, "{} bytes are left", held() - before);
+    assert!(held() - before < 4096 && in_files() == 0, "{} bytes are left", held() - before);
 }
 
 fn a_hit_allocates_nothing() {

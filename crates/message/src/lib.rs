@@ -36,7 +36,7 @@ pub use fields_buf::{FieldsBuf, TooLarge};
 pub use head::{Method, RequestHead, RequestHeadBuf, ResponseHead, ResponseHeadBuf, Version};
 pub use list::members;
 pub use name::Name;
-pub use piece::{FileRange, Piece};
+pub use piece::{FileRange, MappedRange, Mapping, Piece};
 pub use stored::StoredHead;
 pub use time::Timestamp;
 pub use tokens::{is_tchar, is_token};

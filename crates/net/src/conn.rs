@@ -3,6 +3,7 @@
 
 use crate::byte_queue::ByteQueue;
 use crate::file_reads::{FileReads, Ready};
+use crate::output::{After, in_memory};
 use crate::{Output, Stream, Transport, Unread};
 use bytes::Bytes;
 use sandarac_message::{FileRange, Piece};
@@ -160,7 +161,7 @@ impl Conn {
 
     /// Writes `slices` as far as the socket takes them now; the rest is copied to the queue.
     pub fn write(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> io::Result<()> {
-        let mut written = if self.queue.is_empty() { self.write_now(cx, slices)? } else { 0 };
+        let mut written = if self.queue.is_empty() { self.write_now(cx, slices, After::Any)? } else { 0 };
         for slice in slices {
             if written >= slice.len() {
                 written -= slice.len();
@@ -177,7 +178,10 @@ impl Conn {
     pub fn write_output(&mut self, cx: &mut Context<'_>, output: &mut Output) -> io::Result<()> {
         let mut written = 0;
         if self.queue.is_empty() && !output.is_empty() {
-            match output.with_slices::<SLICES, _>(|slices| self.write_now(cx, slices)) {
+            let sends_files = self.transport.sends_files();
+            match output
+                .with_slices::<SLICES, _>(sends_files, |slices, after| self.write_now(cx, slices, after))
+            {
                 Ok(now) => written = now,
                 Err(error) => {
                     output.clear();
@@ -189,7 +193,10 @@ impl Conn {
         output.drain(written, |rest| self.enqueue(rest));
         // A file at the front of the queue was not tried yet.
         if queued == 0
-            && let Some(Piece::File(_)) = self.queue.front()
+            && self
+                .queue
+                .front()
+                .is_some_and(|front| in_memory(front, self.transport.sends_files()).is_none())
             && let Poll::Ready(flushed) = self.poll_flush(cx)
         {
             return flushed;
@@ -198,9 +205,13 @@ impl Conn {
     }
 
     /// Hands as much of `slices` to the transport as it takes now. The queue MUST be empty.
-    fn write_now(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    fn write_now(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>], after: After) -> io::Result<usize> {
         self.check()?;
-        let written = self.transport.poll_write_vectored(cx, slices);
+        let written = match after {
+            After::Any => self.transport.poll_write_vectored(cx, slices),
+            After::File if slices.is_empty() => Poll::Ready(Ok(0)),
+            After::File => self.transport.poll_write_more(cx, slices),
+        };
         let written = match self.wrote(written) {
             Poll::Ready(written) => written?,
             Poll::Pending => 0,
@@ -260,7 +271,8 @@ impl Conn {
     /// Writes the queue; ready when it is empty.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check()?;
-        while let Some(front) = self.queue.front_mut() {
+        let sends_files = self.transport.sends_files();
+        while let Some(front) = self.queue.front() {
             let written = match front {
                 // A file that has become shorter sends nothing: the length that the head announced cannot be
                 // met.
@@ -271,21 +283,19 @@ impl Conn {
                         self.transport.poll_send_file(cx, &part)
                     }
                     Ready::Read(bytes) if !bytes.is_empty() => {
-                        front.advance(bytes.len());
-                        if front.is_empty() {
-                            *front = bytes.into();
-                        } else {
-                            self.queue.push_front(bytes.into());
-                        }
+                        self.replace_front(bytes);
                         continue;
                     }
                     Ready::Read(_) => Poll::Ready(Ok(0)),
                 },
-                Piece::Bytes(_) => {
+                Piece::Mapped(range) if in_memory(front, sends_files).is_none() => {
+                    self.transport.poll_send_file(cx, &range.file())
+                }
+                Piece::Bytes(_) | Piece::Mapped(_) => {
                     let mut slices = [IoSlice::new(&[]); SLICES];
                     let mut count = 0;
                     for (slice, piece) in slices.iter_mut().zip(&self.queue) {
-                        let Piece::Bytes(bytes) = piece else { break };
+                        let Some(bytes) = in_memory(piece, sends_files) else { break };
                         *slice = IoSlice::new(bytes);
                         count += 1;
                     }
@@ -306,6 +316,17 @@ impl Conn {
             self.fail();
         }
         Poll::Ready(flushed)
+    }
+
+    /// Puts `bytes` in place of the beginning of the queue, where they were read from.
+    fn replace_front(&mut self, bytes: Bytes) {
+        if let Some(front) = self.queue.front_mut() {
+            front.advance(bytes.len());
+            if front.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+        self.queue.push_front(bytes.into());
     }
 
     fn forget(&mut self, mut written: usize) {

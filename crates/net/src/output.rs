@@ -10,6 +10,29 @@ use std::ops::Range;
 /// much (docs/decisions/0001).
 pub const COPIED: usize = 2048;
 
+/// A piece of a mapping that is shorter is written from memory, with what surrounds it, rather than by a
+/// `sendfile` of its own (docs/decisions/0011).
+const SENT_AS_FILE: usize = 32 << 10;
+
+/// The bytes of a piece that is to be written from memory. `None` for one that is to be sent as a file;
+/// `sends_files` is whether the transport sends files without reading them.
+pub(crate) fn in_memory(piece: &Piece, sends_files: bool) -> Option<&[u8]> {
+    match piece {
+        Piece::Mapped(range) if sends_files && range.len() >= SENT_AS_FILE => None,
+        piece => piece.bytes(),
+    }
+}
+
+/// What follows slices that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// Nothing, or nothing that has to be known.
+    Any,
+    /// A file, sent at once. The system should keep the end of the slices until then, so that both share a
+    /// packet.
+    File,
+}
+
 enum Part {
     /// A range of [`Output::inline`].
     Inline(Range<usize>),
@@ -48,6 +71,7 @@ impl Output {
     pub fn share(&mut self, piece: Piece) {
         match &piece {
             Piece::Bytes(bytes) if bytes.len() <= COPIED => self.inline.extend_from_slice(bytes),
+            Piece::Mapped(range) if range.len() <= COPIED => self.inline.extend_from_slice(range.bytes()),
             piece if piece.is_empty() => {}
             _ => {
                 self.seal();
@@ -79,24 +103,34 @@ impl Output {
         }
     }
 
-    /// Calls `write` with up to `N` slices from the start, stopping at a file.
-    pub(crate) fn with_slices<const N: usize, T>(&mut self, write: impl FnOnce(&[IoSlice<'_>]) -> T) -> T {
+    /// Calls `write` with up to `N` slices from the start, stopping at a file, and with what comes after them.
+    /// `sends_files` is whether the transport sends files without reading them.
+    pub(crate) fn with_slices<const N: usize, T>(
+        &mut self,
+        sends_files: bool,
+        write: impl FnOnce(&[IoSlice<'_>], After) -> T,
+    ) -> T {
         // Most often everything is inline, and a vector of many slices takes time to clear.
         if self.parts.is_empty() {
-            return write(&[IoSlice::new(&self.inline)]);
+            return write(&[IoSlice::new(&self.inline)], After::Any);
         }
         self.seal();
         let mut slices = [IoSlice::new(&[]); N];
         let mut count = 0;
+        let mut after = After::Any;
         for (slice, part) in slices.iter_mut().zip(&self.parts) {
-            *slice = IoSlice::new(match part {
-                Part::Inline(range) => &self.inline[range.clone()],
-                Part::Shared(Piece::Bytes(bytes)) => bytes,
-                Part::Shared(Piece::File(_)) => break,
-            });
+            let bytes = match part {
+                Part::Inline(range) => Some(&self.inline[range.clone()]),
+                Part::Shared(piece) => in_memory(piece, sends_files),
+            };
+            let Some(bytes) = bytes else {
+                after = After::File;
+                break;
+            };
+            *slice = IoSlice::new(bytes);
             count += 1;
         }
-        write(&slices[..count])
+        write(&slices[..count], after)
     }
 
     /// Empties the output. Everything after its first `written` bytes goes to `rest`, inline parts copied.

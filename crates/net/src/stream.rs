@@ -4,11 +4,11 @@ use bytes::BufMut;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use sandarac_message::FileRange;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -170,6 +170,18 @@ impl Stream {
         }
     }
 
+    /// The same, but the system may keep the end of the slices for what is written next.
+    pub(crate) fn poll_write_more(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let Some(done) = self.at_once(|stream| send_more(&*stream, slices)) {
+            return Poll::Ready(done);
+        }
+        self.poll_io(cx, |socket| send_more(socket, slices))
+    }
+
     /// Writes as much of a file as the socket takes now, without a copy into memory of the process.
     pub(crate) fn poll_send_file(
         &mut self,
@@ -179,20 +191,29 @@ impl Stream {
         if let Some(done) = self.at_once(|stream| send_file(&*stream, range)) {
             return Poll::Ready(done);
         }
+        self.poll_io(cx, |socket| send_file(socket, range))
+    }
+
+    /// Calls `write` until it does not block.
+    fn poll_io(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl Fn(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
         loop {
             match self {
                 Stream::Tcp(stream) => ready!(stream.poll_write_ready(cx))?,
                 Stream::Unix(stream) => ready!(stream.poll_write_ready(cx))?,
                 Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
             }
-            let sent = match self {
-                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, || send_file(&*stream, range)),
-                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, || send_file(&*stream, range)),
+            let written = match self {
+                Stream::Tcp(stream) => stream.try_io(Interest::WRITABLE, || write(stream.as_fd())),
+                Stream::Unix(stream) => stream.try_io(Interest::WRITABLE, || write(stream.as_fd())),
                 Stream::Accepted(_) => return Poll::Ready(Err(unregistered())),
             };
-            match sent {
+            match written {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                sent => return Poll::Ready(sent),
+                written => return Poll::Ready(written),
             }
         }
     }
@@ -293,6 +314,10 @@ impl Stream {
             Stream::Unix(_) => None,
         }
     }
+}
+
+fn send_more(socket: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    Ok(sendmsg(socket, slices, &mut SendAncillaryBuffer::default(), SendFlags::MORE | SendFlags::NOSIGNAL)?)
 }
 
 fn send_file(socket: impl AsFd, range: &FileRange) -> io::Result<usize> {

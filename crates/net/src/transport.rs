@@ -73,6 +73,24 @@ impl Transport {
         carry!(self, poll_write_vectored(cx, slices))
     }
 
+    /// The same for a plain transport, where the caller sends a file next: the system may keep the end of the
+    /// slices until then.
+    pub(crate) fn poll_write_more(
+        &mut self,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_write_more(cx, slices),
+            other => other.poll_write_vectored(cx, slices),
+        }
+    }
+
+    /// Whether it sends files without reading them.
+    pub(crate) fn sends_files(&self) -> bool {
+        matches!(self, Transport::Plain(_))
+    }
+
     /// Takes as much of a file as it can now; 0 if the file ends before the range begins.
     pub fn poll_send_file(&mut self, cx: &mut Context<'_>, range: &FileRange) -> Poll<io::Result<usize>> {
         carry!(self, poll_send_file(cx, range))

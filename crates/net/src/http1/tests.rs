@@ -11,7 +11,7 @@ use crate::tls::tests::{configs, name};
 use crate::{BodyStep, Conn, ListenerId, Meter, MinimumRate, RateGauge, Stream, Timer, Transport};
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
-use sandarac_message::{Fields, FieldsBuf, FileRange, Piece};
+use sandarac_message::{Fields, FieldsBuf, FileRange, Mapping, Piece};
 use sandarac_wire::h1::Limits;
 use sandarac_wire::h2;
 use std::fs::File;
@@ -229,6 +229,13 @@ impl Service for Echo {
                 let pieces = [text("before "), range(10, FILE - 10), range(0, 10), text(" behind")];
                 (FILE as u64 + 14, Pieces::new(pieces))
             }
+            // The memory is not what is in the file, so that both can be told apart.
+            b"/mapped" => {
+                let mapping = Mapping::new(inverted().into(), self.file.clone(), 0);
+                let piece = Piece::from(mapping);
+                let pieces = [text("before "), piece.slice(10..FILE), piece.slice(0..10), text(" behind")];
+                (FILE as u64 + 14, Pieces::new(pieces))
+            }
             _ => return Answer::Deferred(()),
         };
         client.begin(Response::new(200, b"OK", Base::Owned(fields), Length::Known(length)));
@@ -409,6 +416,25 @@ fn a_range_of_a_file_goes_out_in_its_place_among_bytes() {
         assert!(rest[..FILE - 10] == content()[10..], "the first range");
         let rest = &rest[FILE - 10..];
         assert_eq!(&rest[..10], &content()[..10], "the second range");
+        let rest = String::from_utf8_lossy(&rest[10..]);
+        assert!(rest.starts_with(" behindHTTP/1.1 200 OK\r\n"), "{rest}");
+        assert!(rest.ends_with("whole\n"), "{rest}");
+    }
+}
+
+/// The bytes of a mapping.
+fn inverted() -> Vec<u8> {
+    content().iter().map(|byte| !byte).collect()
+}
+
+#[test]
+fn a_mapping_is_sent_as_a_file_in_clear_and_from_memory_where_it_is_short_or_transformed() {
+    for (transport, long) in [Transport::Plain, held].into_iter().zip([content(), inverted()]) {
+        let received = exchanged(Echo::new(), transport, FILES.replace("/file", "/mapped").into());
+        let at = received.windows(7).position(|bytes| bytes == b"before ").expect("the first piece") + 7;
+        assert!(received[at..][..FILE - 10] == long[10..], "the long range");
+        let rest = &received[at + FILE - 10..];
+        assert_eq!(&rest[..10], &inverted()[..10], "the short range");
         let rest = String::from_utf8_lossy(&rest[10..]);
         assert!(rest.starts_with(" behindHTTP/1.1 200 OK\r\n"), "{rest}");
         assert!(rest.ends_with("whole\n"), "{rest}");

@@ -102,7 +102,7 @@ pub(super) async fn item(
 ) -> Option<Stored> {
     let (tier, server) = (&place.tier, &place.server);
     let sealer = server.ask(|server, _| server.sealer().clone());
-    let pieces: Option<Vec<Bytes>> = object.body().segments().map(|piece| piece.bytes().cloned()).collect();
+    let pieces: Option<Vec<Bytes>> = object.body().segments().map(|piece| piece.to_bytes()).collect();
     let pieces = pieces?;
     let plain_len = object.body().len()?;
     let compresses = tier.compression && is_text(object);

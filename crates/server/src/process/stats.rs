@@ -71,6 +71,16 @@ fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
             "Of these, bytes of objects that have left the store and are still being read.",
             stats.held_bytes,
         ),
+        Metric::gauge(
+            "cache_file_bytes",
+            "Bytes of large bodies that the store holds in memory files.",
+            stats.file_bytes,
+        ),
+        Metric::counter(
+            "cache_file_failures",
+            "Parts of large bodies that went to the heap, because the system refused memory or a memory file.",
+            stats.file_failures,
+        ),
         Metric::gauge("cache_limit_bytes", "The most bytes that the store may hold.", stats.limit),
         Metric::gauge("cache_index_bytes", "Bytes of the store's index.", stats.index_bytes),
         Metric::gauge("cache_flights", "Fetches in progress for the store.", stats.flights),
