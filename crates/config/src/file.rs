@@ -8,7 +8,7 @@ use crate::address::{ListenAddress, Mode, Network};
 use crate::definition::{Value, settings};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
-use crate::files::{Attempt, IndexName, VALID};
+use crate::file_names::{Attempt, IndexName, VALID};
 use crate::limited::Bounded;
 use crate::path::AbsolutePath;
 use crate::pool::{PoolName, PoolSettings};

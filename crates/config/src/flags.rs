@@ -8,7 +8,7 @@ use sandarac_message::target::Scheme;
 use crate::address::ListenAddress;
 use crate::config::Listener;
 use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
-use crate::files::Attempt;
+use crate::file_names::Attempt;
 use crate::limited::Bounded;
 use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Sources, StatusRange};
 use crate::report::{At, Complaint, Report};

@@ -12,6 +12,7 @@ mod edits;
 mod explain;
 mod field;
 mod file;
+mod file_names;
 mod files;
 mod flags;
 mod limited;

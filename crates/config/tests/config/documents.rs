@@ -103,7 +103,7 @@ fn every_default_and_every_example_is_valid_where_it_stands() {
                 (format!("[[listen]]\naddress = \":1\"\n[[listen.tls.certificates]]\n{table}"), "")
             }
             path if path.starts_with("listen.") => (format!("[[listen]]\naddress = \":1\"\n{line}"), ""),
-            "route." if matches!(setting.name, "answer" | "redirect" | "pool") => {
+            "route." if matches!(setting.name, "answer" | "redirect" | "pool" | "files") => {
                 (format!("[[route]]\n{line}"), "")
             }
             "route.answer." => (format!("[[route]]\n{line}"), ""),

@@ -27,18 +27,17 @@ pub use refusal::FileRefusal;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
 use crate::step::received::Received;
-use crate::step::response_edits::EditsForTarget;
 use bytes::Bytes;
 use cache::{KeyOf, Looked};
 pub(crate) use deliver::FileBody;
 use deliver::{Delivery, choose};
-use representation::Representation;
+use representation::{EditsOf, Representation};
 use resolve::{Asked, Resolution, resolve};
 use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::target::route_path;
 use sandarac_message::{FieldsBuf, Name, RequestHead, Timestamp};
 use sandarac_net::{Moment, Response, off_core};
-use sandarac_policy::{FileRule, RouteId};
+use sandarac_policy::{FileRule, RequestParts, RouteId};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,11 +123,23 @@ impl<'a> FileRequest<'a> {
                 let asked = Asked {
                     tree: &tree,
                     path: &self.path,
-                    edits: self.received.edits(self.received.target.path_and_query),
+                    edits: EditsOf {
+                        edits: &self.received.route.response.all,
+                        request: RequestParts {
+                            host: &self.received.host,
+                            target: self.received.target.path_and_query,
+                            ..RequestParts::default()
+                        },
+                    },
                     known: before.as_deref(),
                     on: On::Core,
                 };
-                let resolution = Arc::new(resolve(asked)?);
+                // Without a descriptor, the exchange closes some and tries again.
+                let resolution = resolve(asked).map_err(|absent| match absent {
+                    Absent::Refused(FileRefusal::NoDescriptors) => Absent::Waits,
+                    absent => absent,
+                })?;
+                let resolution = Arc::new(resolution);
                 files.keep(self.key(), resolution.clone(), turn);
                 Ok(self.found(resolution))
             }
@@ -296,8 +307,8 @@ impl Work {
             Some(tree) if !self.is_due => tree,
             before => Tree::open(&self.rule, before.as_ref(), On::Thread).map_err(refused)?,
         };
-        let edits = &self.site.config.routes[self.route].response;
-        let edits = EditsForTarget { edits, host: &self.host, target: &self.target };
+        let request = RequestParts { host: &self.host, target: &self.target, ..RequestParts::default() };
+        let edits = EditsOf { edits: &self.site.config.routes[self.route].response.all, request };
         let known = self.before.as_deref();
         let asked = Asked { tree: &tree, path: &self.path, edits, known, on: On::Thread };
         let resolution = resolve(asked).map_err(refused)?;

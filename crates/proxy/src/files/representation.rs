@@ -2,11 +2,11 @@
 
 use super::refusal::FileRefusal;
 use super::tree::{Absent, On, Tree, id};
-use crate::step::response_edits::EditsForTarget;
 use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use sandarac_message::{FieldsBuf, FileRange, Name, Piece, StoredHead, Timestamp, TooLarge, date, decimal};
+use sandarac_policy::{Edits, RequestParts};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::ffi::OsStrExt;
@@ -49,6 +49,13 @@ impl Coding {
             Coding::Gzip => b"gzip",
         }
     }
+}
+
+/// The edits of a response, and the parts of the request that they may use.
+#[derive(Clone, Copy)]
+pub(super) struct EditsOf<'a> {
+    pub(super) edits: &'a Edits,
+    pub(super) request: RequestParts<'a>,
 }
 
 /// What tells one state of a file from another.
@@ -102,7 +109,7 @@ impl Found {
         tree: &Tree,
         name: &[u8],
         varies: bool,
-        edits: &EditsForTarget<'_>,
+        edits: &EditsOf<'_>,
         known: &[Arc<Representation>],
         on: On,
     ) -> Result<Arc<Representation>, Absent> {
@@ -208,7 +215,7 @@ fn head(
     stamp: &Stamp,
     coding: Option<Coding>,
     varies: bool,
-    edits: &EditsForTarget<'_>,
+    edits: &EditsOf<'_>,
 ) -> Result<StoredHead, TooLarge> {
     let mut fields = FieldsBuf::new();
     fields.add(Name::ContentType, media_type(name).as_bytes())?;
@@ -231,7 +238,7 @@ fn head(
     if varies {
         fields.add(Name::Vary, b"Accept-Encoding")?;
     }
-    edits.edits.all.apply(&mut fields, &edits.parts())?;
+    edits.edits.apply(&mut fields, &edits.request)?;
     StoredHead::new(200, b"OK", &fields)
 }
 

@@ -2,9 +2,8 @@
 
 use super::name::file_path;
 use super::refusal::FileRefusal;
-use super::representation::{Coding, Found, Representation};
+use super::representation::{Coding, EditsOf, Found, Representation};
 use super::tree::{Absent, Node, On, Tree};
-use crate::step::response_edits::EditsForTarget;
 use rustix::fs::Stat;
 use std::sync::Arc;
 
@@ -48,7 +47,7 @@ pub(super) struct Asked<'a> {
     pub(super) tree: &'a Arc<Tree>,
     /// The path as routes see it.
     pub(super) path: &'a [u8],
-    pub(super) edits: EditsForTarget<'a>,
+    pub(super) edits: EditsOf<'a>,
     /// The earlier answer, whose open files are used again if they are still the same.
     pub(super) known: Option<&'a Resolution>,
     pub(super) on: On,

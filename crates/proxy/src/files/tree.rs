@@ -2,7 +2,7 @@
 
 use super::name::relative;
 use super::refusal::FileRefusal;
-use super::walk::walk;
+use super::walk::{READ, walk};
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, open, openat2, statat,
 };
@@ -66,10 +66,6 @@ pub(super) struct Tree {
     /// Whether the file system is of this machine.
     pub(super) is_local: bool,
 }
-
-/// The flags to open what is served. Opening a FIFO or a device does not wait.
-pub(super) const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -140,7 +136,7 @@ impl Tree {
                 opened => return opened,
             }
         }
-        walk(self, name)
+        walk(&self.root, &self.rule, name)
     }
 
     /// Whether `name` is a directory, links not followed. Only for one that could not be opened.

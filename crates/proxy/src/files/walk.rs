@@ -2,10 +2,9 @@
 //! tree to another, and for systems without `openat2`.
 
 use super::name::parts;
-use super::tree::{READ, Tree};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
-use sandarac_policy::Symlinks;
+use sandarac_policy::{FileRule, Symlinks};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -18,12 +17,16 @@ const MAX_LINKS: usize = 40;
 /// The most steps to one file: each link may add many.
 const MAX_STEPS: usize = 4096;
 
+/// The flags to open what is served. Opening a FIFO or a device does not wait.
+pub(super) const READ: OFlags =
+    OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens `name`, relative to the root of `tree`. Every step opens one name in a directory that is held open, and no step follows a
+/// Opens `name`, relative to the `root` of `rule`, which is open. Every step opens one name in a directory that is held open, and no step follows a
 /// link, so that whatever others rename meanwhile, nothing outside the trees is reached.
-pub(super) fn walk(tree: &Tree, name: &[u8]) -> Result<OwnedFd, Errno> {
-    let mut at = Position { tree, within: tree.rule.root.clone(), base: None, stack: Vec::new() };
+pub(super) fn walk(root: &OwnedFd, rule: &FileRule, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut at = Position { root, rule, within: rule.root.clone(), base: None, stack: Vec::new() };
     let mut ahead: VecDeque<Vec<u8>> = parts(name).map(<[u8]>::to_vec).collect();
     let mut links = 0;
     for _ in 0..MAX_STEPS {
@@ -42,7 +45,7 @@ pub(super) fn walk(tree: &Tree, name: &[u8]) -> Result<OwnedFd, Errno> {
         match FileType::from_raw_mode(fstat(&found)?.st_mode) {
             FileType::Symlink => {
                 links += 1;
-                if links > MAX_LINKS || tree.rule.symlinks == Symlinks::Never {
+                if links > MAX_LINKS || rule.symlinks == Symlinks::Never {
                     return Err(Errno::LOOP);
                 }
                 let target = readlinkat(&found, "", Vec::new())?;
@@ -64,7 +67,9 @@ pub(super) fn walk(tree: &Tree, name: &[u8]) -> Result<OwnedFd, Errno> {
 
 /// A directory on the way.
 struct Position<'t> {
-    tree: &'t Tree,
+    /// The root of the first tree.
+    root: &'t OwnedFd,
+    rule: &'t FileRule,
     /// The path of the tree that it is in.
     within: PathBuf,
     /// The root of that tree, unless it is the first.
@@ -75,7 +80,7 @@ struct Position<'t> {
 
 impl Position<'_> {
     fn directory(&self) -> &OwnedFd {
-        self.stack.last().map_or_else(|| self.base.as_ref().unwrap_or(&self.tree.root), |(_, last)| last)
+        self.stack.last().map_or_else(|| self.base.as_ref().unwrap_or(self.root), |(_, last)| last)
     }
 
     fn open(&self) -> Result<OwnedFd, Errno> {
@@ -96,7 +101,7 @@ impl Position<'_> {
                 part => path.push(OsStr::from_bytes(part)),
             }
         }
-        let rule = &self.tree.rule;
+        let rule = self.rule;
         for root in std::iter::once(&rule.root).chain(&rule.also) {
             let Some(below) = below(&path, root) else { continue };
             *ahead = below;

@@ -8,6 +8,7 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::files::{FileRefusal, FileRequest, Found, PATIENCE};
 use crate::handling::{Detail, Handling};
+use crate::log_throttle::LogTopic;
 use crate::record::Outcome;
 use sandarac_net::{wall, within};
 use sandarac_policy::FileRule;
@@ -47,9 +48,13 @@ pub(crate) async fn files(
 ) -> Result<FilesEnd, Fault> {
     let asked = FileRequest::of(exchange.site, rule, received);
     let late = Fault::File(FileRefusal::Late);
-    let found = within(PATIENCE, asked.find()).await.ok_or(late)?;
+    let found = within(PATIENCE, asked.find()).await;
+    let found = found.unwrap_or(Found::Nothing(FileRefusal::Late));
     let sent = match found {
         Found::Nothing(refusal) => {
+            if refusal.status() >= 500 {
+                complain(exchange, rule, refusal);
+            }
             return without_file(received, &exchange.request, refusal).map(FilesEnd::Forward);
         }
         Found::Redirect(answer) => {
@@ -74,4 +79,11 @@ pub(crate) async fn files(
         }
     };
     Ok(FilesEnd::Sent(sent))
+}
+
+/// Logs a fault of the system that serves the files.
+fn complain(exchange: &Exchange<'_>, rule: &FileRule, refusal: FileRefusal) {
+    let root = rule.root.display().to_string();
+    let topic = LogTopic::Files(root.clone().into(), refusal.name());
+    exchange.core.shared.log_throttled(topic, || format!("files in {root}: {}", refusal.text()));
 }

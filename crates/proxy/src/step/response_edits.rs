@@ -14,7 +14,7 @@ pub(crate) struct EditsForTarget<'a> {
 }
 
 impl EditsForTarget<'_> {
-    pub(crate) fn parts(&self) -> RequestParts<'_> {
+    pub(super) fn parts(&self) -> RequestParts<'_> {
         RequestParts { host: self.host, target: self.target, ..RequestParts::default() }
     }
 
