@@ -248,11 +248,10 @@ fn media_type(name: &[u8]) -> String {
     let Some(guess) = mime_guess::from_path(path).first_raw() else {
         return "application/octet-stream".to_owned();
     };
+    // The name of the table for some endings is obsolete (RFC 9239 §6).
+    let guess = if guess == "application/javascript" { "text/javascript" } else { guess };
     let is_text = guess.starts_with("text/")
-        || matches!(
-            guess,
-            "application/javascript" | "application/xml" | "application/xhtml+xml" | "image/svg+xml"
-        );
+        || matches!(guess, "application/xml" | "application/xhtml+xml" | "image/svg+xml");
     if is_text { format!("{guess}; charset=utf-8") } else { guess.to_owned() }
 }
 
