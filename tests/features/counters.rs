@@ -81,11 +81,21 @@ fn head_that_only_wants_what_is_there_is_no_miss() {
 }
 
 /// The outcomes of requests: each request has exactly one.
-const OUTCOMES: [&str; 9] =
-    ["hits", "hits_stale", "revalidated", "misses", "passes", "pipes", "synthetic", "purges", "failed"];
+const OUTCOMES: [&str; 10] = [
+    "hits",
+    "hits_stale",
+    "revalidated",
+    "misses",
+    "passes",
+    "pipes",
+    "files",
+    "synthetic",
+    "purges",
+    "failed",
+];
 
 /// The count of each outcome.
-fn outcomes(proxy: &Sandarac) -> [u64; 9] {
+fn outcomes(proxy: &Sandarac) -> [u64; 10] {
     OUTCOMES.map(|name| total(proxy, name))
 }
 
@@ -104,11 +114,11 @@ fn each_request_has_one_outcome() {
         "/none" => sandarac_test_support::Reply::none(),
         _ => reply(200).cache("max-age=60").body("page"),
     });
-    let routes =
-        "[[route]]\nmatch = \"/answer\"\nanswer = { status = 204 }\n\n[purge]\nallow = [\"127.0.0.1\"]";
+    let routes = "[[route]]\nmatch = \"/answer\"\nanswer = { status = 204 }\n\n[[route]]\nmatch = \"/passwd\"\nfiles = \"/etc\"\n\n\
+         [purge]\nallow = [\"127.0.0.1\"]";
     let text = site(&origin.url(), "", "").replace("[[route]]", &format!("{routes}\n\n[[route]]"));
     let proxy = sandarac().config(text).start();
-    let requests: [(Req, &str); 14] = [
+    let requests: [(Req, &str); 15] = [
         (get("/page"), "misses"),
         (get("/page"), "hits"),
         (head("/page"), "hits"),
@@ -119,6 +129,7 @@ fn each_request_has_one_outcome() {
         (get("/stale"), "misses"),
         (get("/stale"), "hits_stale"),
         (get("/answer"), "synthetic"),
+        (get("/passwd"), "files"),
         (request("PURGE", "/page"), "purges"),
         (get("/none"), "failed"),
         (request("CONNECT", "www.example:80").host("www.example:80"), "failed"),

@@ -16,6 +16,7 @@ mod connections;
 mod counters;
 mod ejection;
 mod fields;
+mod files;
 mod health;
 mod hedging;
 mod http2;

@@ -8,7 +8,9 @@ use sandarac_message::Name;
 use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
-use sandarac_policy::{Action, ByteSize, CacheRule, Edits, Match, PoolId, Route, SharedUse};
+use sandarac_policy::{
+    Action, ByteSize, CacheRule, Edits, FileRule, Forward, Match, PoolId, Route, SharedUse, Symlinks,
+};
 
 use crate::config::{Config, Listener};
 use crate::field::Token;
@@ -168,25 +170,20 @@ fn explain_shared(shared: &SharedConfig) -> String {
 }
 
 fn explain_route(route: &Route, config: &Config) -> String {
-    let (pools, has_tier) = (&config.pools, config.cache.shared.is_some());
     let matches: Vec<_> = route.matches.iter().map(explain_match).collect();
     let mut text = if matches.is_empty() { "everything".to_owned() } else { matches.join(", or ") };
     match &route.action {
-        Action::Forward { pool, unsafe_pool, cache } => {
-            let name = |pool: PoolId| pools.get(pool.place()).map_or("?", |pool| &pool.name);
-            let _ = write!(text, " → pool {}, ", name(*pool));
-            if let Some(pool) = unsafe_pool {
-                let _ =
-                    write!(text, "other methods than GET, HEAD, OPTIONS and TRACE to pool {}, ", name(*pool));
-            }
-            match cache {
-                None => text.push_str("bypassing the cache"),
-                Some(rule) => {
-                    text.push_str(&explain_rule(rule));
-                    if has_tier {
-                        text.push_str(&explain_use(rule.shared));
-                    }
-                }
+        Action::Forward(forward) => {
+            let _ = write!(text, " → {}", explain_forward(forward, config));
+        }
+        Action::Files { rule, fallback } => {
+            let _ = write!(text, " → {}", explain_files(rule));
+            if let Some(forward) = fallback {
+                let _ = write!(
+                    text,
+                    "{NEXT}without a file, or with other methods: {}",
+                    explain_forward(forward, config)
+                );
             }
         }
         Action::Answer(answer) => {
@@ -219,7 +216,7 @@ fn explain_route(route: &Route, config: &Config) -> String {
             "{NEXT}clients by https get Strict-Transport-Security: {hsts}, in place of the backend's"
         );
     }
-    if matches!(route.action, Action::Forward { .. }) {
+    if route.forward().is_some() {
         if route.upgrade != [Token::WEBSOCKET] {
             let protocols =
                 if route.upgrade.is_empty() { "nothing".to_owned() } else { route.upgrade.join(", ") };
@@ -229,6 +226,56 @@ fn explain_route(route: &Route, config: &Config) -> String {
             text.push_str(&format!("{NEXT}CONNECT makes a tunnel"));
         }
     }
+    text
+}
+
+fn explain_forward(forward: &Forward, config: &Config) -> String {
+    let Forward { pool, unsafe_pool, cache } = forward;
+    let name = |pool: PoolId| config.pools.get(pool.place()).map_or("?", |pool| &pool.name);
+    let mut text = format!("pool {}, ", name(*pool));
+    if let Some(pool) = unsafe_pool {
+        let _ = write!(text, "other methods than GET, HEAD, OPTIONS and TRACE to pool {}, ", name(*pool));
+    }
+    match cache {
+        None => text.push_str("bypassing the cache"),
+        Some(rule) => {
+            text.push_str(&explain_rule(rule));
+            if config.cache.shared.is_some() {
+                text.push_str(&explain_use(rule.shared));
+            }
+        }
+    }
+    text
+}
+
+fn explain_files(rule: &FileRule) -> String {
+    let mut text = format!("files in {}", rule.root.display());
+    if !matches!(&rule.names[..], [name] if name.is_path()) {
+        let names: Vec<_> = rule.names.iter().map(ToString::to_string).collect();
+        let _ = write!(text, "{NEXT}tried in order: {}", names.join(", "));
+    }
+    match (&rule.index[..], rule.listing) {
+        ([], false) => {}
+        ([], true) => text.push_str(&format!("{NEXT}directories are listed")),
+        (index, listing) => {
+            let _ = write!(text, "{NEXT}for a directory: {}", index.join(", "));
+            if listing {
+                text.push_str(", or else a list of its files");
+            }
+        }
+    }
+    match rule.symlinks {
+        Symlinks::Never => text.push_str(&format!("{NEXT}symbolic links are not followed")),
+        Symlinks::Inside if rule.also.is_empty() => {}
+        Symlinks::Inside => {
+            let also: Vec<_> = rule.also.iter().map(|also| also.display().to_string()).collect();
+            let _ = write!(text, "{NEXT}symbolic links may also lead to {}", also.join(", "));
+        }
+    }
+    if !rule.precompressed {
+        text.push_str(&format!("{NEXT}compressed files beside others are not used"));
+    }
+    let _ = write!(text, "{NEXT}changes are seen after {}", show_duration(rule.valid));
     text
 }
 

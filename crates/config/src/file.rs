@@ -1,13 +1,16 @@
 //! The whole file as settings, before conversion to a [`Config`](crate::Config).
 
 use sandarac_message::target::Scheme;
-use sandarac_policy::{HostPattern, MethodName, PathPattern, PathReading, Template};
+use sandarac_policy::{FileName, HostPattern, MethodName, PathPattern, PathReading, Symlinks, Template};
+use std::time::Duration;
 
 use crate::address::{ListenAddress, Mode, Network};
 use crate::definition::{Value, settings};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
+use crate::file_names::{Attempt, IndexName, VALID};
 use crate::limited::Bounded;
+use crate::path::AbsolutePath;
 use crate::pool::{PoolName, PoolSettings};
 use crate::quoted::quoted;
 use crate::report::{At, Complaint, Node, Report};
@@ -86,16 +89,39 @@ settings! {
         /// every request matches.
         r#match: Vec<RouteMatch> = Vec::new();
         /// The pool that answers them.
-        pool: Option<At<PoolName>> = None, unset "the route has an `answer` or a `redirect`" "\"app\"";
+        pool: Option<At<PoolName>> = None, unset "the route has `files`, an `answer` or a `redirect`" "\"app\"";
         /// The pool for requests whose method is not safe (RFC 9110 §9.2.1): a primary, if the backends of `pool` are
         /// replicas. GET, HEAD, OPTIONS and TRACE stay with `pool`.
         unsafe_pool: Option<At<PoolName>> = None, unset "`pool` answers them" "\"app\"";
         /// An answer made here.
-        answer: Option<At<AnswerSettings>> = None, unset "the route has a `pool` or a `redirect`"
+        answer: Option<At<AnswerSettings>> = None, unset "the route has a `pool`, `files` or a `redirect`"
             "{ status = 403, body = \"Not here.\" }";
         /// A redirect made here.
-        redirect: Option<At<RedirectSettings>> = None, unset "the route has a `pool` or an `answer`"
+        redirect: Option<At<RedirectSettings>> = None, unset "the route has a `pool`, `files` or an `answer`"
             "{ to = \"https://{host}{target}\" }";
+        /// The directory tree whose files answer them. Nothing outside of it is served, and no hidden file (a name that
+        /// begins with a dot) except `.well-known`.
+        files: Option<At<AbsolutePath>> = None, unset "the route has a `pool`, an `answer` or a `redirect`"
+            "\"/srv/www\"";
+        /// The files that are tried in order, as paths below the directory, with `{path}` for the path of the request. The
+        /// last may be a pool, `pool:NAME`, for requests for which there is no file, and for methods other than GET and
+        /// HEAD. Without a pool, they are answered with 404, and with 405.
+        r#try: Vec<At<Attempt>> = vec![At::nowhere(Attempt::File(FileName::path()))];
+        /// The files that stand for their directory, in order.
+        index: At<Vec<IndexName>> = At::nowhere(vec![IndexName::literal(IndexName::USUAL)]);
+        /// Whether a directory without a file of `index` is answered with a list of its files.
+        listing: At<bool> = At::nowhere(false);
+        /// Which symbolic links are followed: `"inside"`, those that lead to a place inside the tree or inside a tree of
+        /// `also`; `"never"`, none.
+        symlinks: At<Symlinks> = At::nowhere(Symlinks::Inside);
+        /// Further directory trees that symbolic links may lead to.
+        also: Vec<At<AbsolutePath>> = Vec::new(), unset "none" "[\"/var/lib/mediawiki\"]";
+        /// Whether a file `NAME.br`, `NAME.zst` or `NAME.gz` beside `NAME` is sent in its place to clients that accept the
+        /// coding. Of several, the smallest is sent. One that is more than a minute older than `NAME` is not used.
+        precompressed: At<bool> = At::nowhere(true);
+        /// How long an open file, or the absence of one, is used before the directory is looked at again. A change is seen
+        /// after this time at the latest; with `"0s"` at once.
+        files_valid: At<Duration> = At::nowhere(VALID);
         /// `"lookup"`: use the cache where possible, by the rules of `[cache]`. `"pass"`: never use or fill the cache.
         /// A table: use the cache where possible, by these rules, with those of `[cache]` as defaults.
         cache: At<CacheChoice> = At::nowhere(CacheChoice::Lookup);

@@ -8,6 +8,7 @@ use sandarac_message::target::Scheme;
 use crate::address::ListenAddress;
 use crate::config::Listener;
 use crate::file::{CacheChoice, File, ListenSettings, RouteSettings};
+use crate::file_names::Attempt;
 use crate::limited::Bounded;
 use crate::pool::{BackendSettings, CheckSettings, PoolName, PoolSettings, Sources, StatusRange};
 use crate::report::{At, Complaint, Report};
@@ -37,6 +38,8 @@ pub struct Flags {
     pub listen_unless_configured: Option<String>,
     /// `--backend`: backends instead of those of the file's only pool.
     pub backends: Vec<String>,
+    /// `--files`: a directory, by absolute path, whose files answer all requests. With backends, they answer those without a file.
+    pub files: Option<String>,
     /// `--sockets`: a directory of workers' sockets, by absolute path, instead of the sources of the file's only pool.
     pub sockets: Option<String>,
     /// `--balance`: `balance` of the file's only pool.
@@ -101,6 +104,9 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     put("--backend", backends(file, &flags.backends));
     if let Some(directory) = &flags.sockets {
         put("--sockets", sockets(file, directory, made));
+    }
+    if let Some(directory) = &flags.files {
+        put("--files", files(file, directory));
     }
     if let Some(text) = &flags.balance {
         put("--balance", balance(file, text));
@@ -252,6 +258,28 @@ fn sockets(file: &mut File, directory: &str, made: bool) -> Result<(), Complaint
         pool.check = Some(CheckSettings { status: vec![StatusRange::ANY], ..CheckSettings::default() });
     }
     Ok(())
+}
+
+/// Serves the files of `directory`: by a route made for them, or by the one route that was made for backends, which then answer
+/// requests without a file.
+fn files(file: &mut File, directory: &str) -> Result<(), Complaint> {
+    let directory = At::nowhere(Text::from_text(directory)?);
+    match &mut file.route[..] {
+        [] => {
+            let route = RouteSettings { files: Some(directory), ..RouteSettings::default() };
+            file.route.push(At::nowhere(route));
+            Ok(())
+        }
+        // Made by --backend or --sockets.
+        [At { value: route, place: None }] => {
+            if let Some(pool) = route.pool.take() {
+                route.r#try.push(At::nowhere(Attempt::Pool(pool.value)));
+            }
+            route.files = Some(directory);
+            Ok(())
+        }
+        _ => Err(Complaint::new("the file has routes; set `files` of one of them there")),
+    }
 }
 
 /// The only pool, created with a route to it if there is none. With several, the error suggests `instead`.

@@ -12,6 +12,8 @@ mod edits;
 mod explain;
 mod field;
 mod file;
+mod file_names;
+mod files;
 mod flags;
 mod limited;
 mod make;

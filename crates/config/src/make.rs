@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
-use sandarac_policy::{Action, PoolId, Route, Routes};
+use sandarac_policy::{Forward, PoolId, Route, Routes};
 use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
@@ -298,9 +298,9 @@ fn check_sticky_cookies(
     report: &mut Report,
 ) {
     let cookie = |pool: PoolId| Some(pools[pool.place()].sticky.as_ref()?.cookie.as_str());
-    let both = routes.iter().filter_map(|route| match route.action {
-        Action::Forward { pool, unsafe_pool: Some(other), .. } if pool != other => Some((pool, other)),
-        _ => None,
+    let both = routes.iter().filter_map(|route| {
+        let Forward { pool, unsafe_pool, .. } = route.forward()?;
+        Some((*pool, unsafe_pool.filter(|other| other != pool)?))
     });
     for (pool, other) in both.collect::<BTreeSet<_>>() {
         if let Some(shared) = cookie(pool).filter(|cookie_of_pool| cookie(other) == Some(cookie_of_pool)) {
@@ -317,7 +317,7 @@ fn check_sticky_cookies(
 
 /// Cookies of sticky sessions do not make requests bypass the cache, and are never part of a key.
 fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
-    if let Action::Forward { pool, unsafe_pool, cache: Some(rule) } = &mut route.action {
+    if let Some(Forward { pool, unsafe_pool, cache: Some(rule) }) = route.forward_mut() {
         let used = [Some(*pool), *unsafe_pool].into_iter().flatten();
         let sticky = used.filter_map(|pool| pools[pool.place()].sticky.as_ref());
         rule.policy.ignored_cookies.extend(sticky.map(|sticky| Glob::new(sticky.cookie.as_str())));
@@ -340,9 +340,8 @@ fn check_skills_files(file: &File, pools: &[PoolConfig], report: &mut Report) {
 fn warn_of_unused(routes: &[(Route, &At<RouteSettings>)], pools: &[&At<PoolName>], report: &mut Report) {
     for (place, name) in pools.iter().enumerate() {
         let at = PoolId::at(place);
-        let uses = |route: &Route| match route.action {
-            Action::Forward { pool, unsafe_pool, .. } => pool == at || unsafe_pool == Some(at),
-            _ => false,
+        let uses = |route: &Route| {
+            route.forward().is_some_and(|forward| forward.pool == at || forward.unsafe_pool == Some(at))
         };
         if !routes.is_empty() && !routes.iter().any(|(route, _)| uses(route)) {
             report.warning(name.place.clone(), format!("no route uses the pool `{}`", name.value.0));

@@ -10,7 +10,13 @@ use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
 
 /// Other names of settings that are too different from ours to be found as typing errors.
-const OTHER_WORDS: [(&str, &str); 4] = [
+const OTHER_WORDS: [(&str, &str); 10] = [
+    ("root", "files"),
+    ("file_server", "files"),
+    ("document_root", "files"),
+    ("try_files", "try"),
+    ("autoindex", "listing"),
+    ("gzip_static", "precompressed"),
     ("stale_while_revalidate", "grace"),
     ("swr", "grace"),
     ("shared_max", "max_object"),

@@ -2,12 +2,14 @@
 
 use sandarac_message::Name;
 use sandarac_policy::{
-    Action, CacheRule, DigestOnce, FixedAnswer, Match, PoolId, Redirect, ResponseEdits, Route,
+    Action, CacheRule, DigestOnce, FixedAnswer, Forward, Match, PoolId, Redirect, ResponseEdits, Route,
 };
+use std::sync::Arc;
 
 use crate::edits::{EditSettings, edits, refusal};
 use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
+use crate::files::{file_rule, warn_of_settings_without_files};
 use crate::pool::PoolName;
 use crate::report::{At, Place, Report};
 use crate::rules::CacheSettings;
@@ -22,18 +24,25 @@ pub(crate) fn route(
     report: &mut Report,
 ) -> Option<Route> {
     let At { value: route, place } = settings;
-    let action = match (&route.pool, &route.answer, &route.redirect) {
-        (Some(pool), None, None) => find(pool, report).map(|pool| Action::Forward {
-            pool,
-            unsafe_pool: route.unsafe_pool.as_ref().and_then(|pool| find(pool, report)),
-            cache: cache_rule(route, cache, report).map(Box::new),
+    let forward = |pool: PoolId, report: &mut Report| Forward {
+        pool,
+        unsafe_pool: route.unsafe_pool.as_ref().and_then(|pool| find(pool, report)),
+        cache: cache_rule(route, cache, report).map(Box::new),
+    };
+    let action = match (&route.pool, &route.answer, &route.redirect, &route.files) {
+        (Some(pool), None, None, None) => {
+            find(pool, report).map(|pool| Action::Forward(forward(pool, report)))
+        }
+        (None, Some(settings), None, None) => Some(Action::Answer(answer(settings, report))),
+        (None, None, Some(settings), None) => redirect(settings, report).map(Action::Redirect),
+        (None, None, None, Some(_)) => file_rule(route, find, report).map(|(rule, pool)| Action::Files {
+            rule: Arc::new(rule),
+            fallback: pool.map(|pool| forward(pool, report)),
         }),
-        (None, Some(settings), None) => Some(Action::Answer(answer(settings, report))),
-        (None, None, Some(settings)) => redirect(settings, report).map(Action::Redirect),
-        (None, None, None) => {
+        (None, None, None, None) => {
             report.missing(
                 place.clone(),
-                "a route needs a `pool`, an `answer` or a `redirect`",
+                "a route needs a `pool`, `files`, an `answer` or a `redirect`",
                 "pool = \"app\"",
             );
             None
@@ -43,44 +52,42 @@ pub(crate) fn route(
                 route.pool.as_ref().map(|at| at.place.clone()),
                 route.answer.as_ref().map(|at| at.place.clone()),
                 route.redirect.as_ref().map(|at| at.place.clone()),
+                route.files.as_ref().map(|at| at.place.clone()),
             ];
             let mut places: Vec<_> = places.into_iter().flatten().flatten().collect();
             places.sort_by_key(|place| place.start);
-            let message = "a route has only one of `pool`, `answer` and `redirect`";
+            let message = "a route has only one of `pool`, `files`, `answer` and `redirect`";
             let error = report.error(places.get(1).cloned(), message);
             error.also = places.first().cloned().map(|place| (place, "the other".to_owned()));
+            if let (Some(pool), Some(_)) = (&route.pool, &route.files) {
+                let help =
+                    format!("for requests without a file: try = [\"{{path}}\", \"pool:{}\"]", pool.value.0);
+                error.help = Some(help);
+            }
             None
         }
     };
+    if route.files.is_none() {
+        warn_of_settings_without_files(route, report);
+    }
     let request = edits(&route.request, true, report);
-    let mut response = ResponseEdits {
+    let response = ResponseEdits {
         all: edits(&route.response, false, report),
         stored: edits(&route.stored_response, false, report),
         passed: edits(&route.passed_response, false, report),
     };
-    let mut action = action;
-    if let Some(Action::Forward { cache: Some(rule), .. }) = &mut action {
-        rule.policy.vary.written = request.of_one_request().map(Box::from).collect();
-    }
     let upgrade = upgrades(route, report);
-    if let Some(Action::Answer(_) | Action::Redirect(_)) = action {
-        warn_of_idle_settings(settings, !request.is_empty(), &response, report);
-    }
-    if matches!(action, Some(Action::Forward { cache: Some(_), .. })) {
-        refuse_fields_of_cache(&route.request, report);
-        warn_of_edits_for_all(&route.response, report);
+    let has_files = matches!(action, Some(Action::Files { .. }));
+    if let Some(Action::Files { fallback: None, .. } | Action::Answer(_) | Action::Redirect(_)) = action {
+        warn_of_idle_settings(settings, !request.is_empty(), &response, has_files, report);
     }
     let hsts = route.hsts.as_ref().map(|hsts| hsts.value.field_value());
-    if hsts.is_some() && matches!(action, Some(Action::Forward { .. })) {
-        // Ours is in place of it, and a response has one only (RFC 6797 §7.1).
-        response.all.remove.push(b"Strict-Transport-Security"[..].into());
-    }
     let matches = route.r#match.iter().map(|matcher| Match {
         hosts: matcher.0.host.clone(),
         paths: matcher.0.path.clone(),
         methods: matcher.0.method.clone(),
     });
-    Some(Route {
+    let mut made = Route {
         matches: matches.collect(),
         action: action?,
         request,
@@ -90,7 +97,20 @@ pub(crate) fn route(
         connect: route.connect,
         paths: route.paths,
         digest: DigestOnce::default(),
-    })
+    };
+    let written = made.request.of_one_request().map(Box::from).collect();
+    if let Some(Forward { cache: Some(rule), .. }) = made.forward_mut() {
+        rule.policy.vary.written = written;
+        refuse_fields_of_cache(&route.request, report);
+        if !has_files {
+            warn_of_edits_for_all(&route.response, report);
+        }
+    }
+    if made.hsts.is_some() && made.forward().is_some() {
+        // Ours is in place of it, and a response has one only (RFC 6797 §7.1).
+        made.response.all.remove.push(b"Strict-Transport-Security"[..].into());
+    }
+    Some(made)
 }
 
 /// The cache rule of a route with a pool; `None` if it bypasses the cache.
@@ -111,6 +131,7 @@ fn warn_of_idle_settings(
     settings: &At<RouteSettings>,
     request: bool,
     response: &ResponseEdits,
+    has_files: bool,
     report: &mut Report,
 ) {
     let At { value: route, place } = settings;
@@ -119,7 +140,7 @@ fn warn_of_idle_settings(
         ("cache", route.cache.place.is_some()),
         ("shared", route.shared.is_some()),
         ("request", request),
-        ("response", !response.all.is_empty()),
+        ("response", !response.all.is_empty() && !has_files),
         ("stored_response", !response.stored.is_empty()),
         ("passed_response", !response.passed.is_empty()),
         ("connect", route.connect),

@@ -47,12 +47,15 @@ impl Codings {
         })
     }
 
+    /// Whether they include this coding.
+    pub fn accepts(self, coding: &[u8]) -> bool {
+        let known = COMMON.iter().position(|known| coding.eq_ignore_ascii_case(known));
+        known.is_some_and(|known| self.accepted[known])
+    }
+
     /// Whether they include each coding of a response.
     pub fn accept(self, response: Fields<'_>) -> bool {
-        response.list(Name::ContentEncoding).all(|coding| {
-            let known = COMMON.iter().position(|known| coding.eq_ignore_ascii_case(known));
-            known.is_some_and(|known| self.accepted[known])
-        })
+        response.list(Name::ContentEncoding).all(|coding| self.accepts(coding))
     }
 
     /// The field value in pieces; none if no coding is accepted, and none is refused.

@@ -25,6 +25,8 @@ pub struct FileRange {
     pub start: u64,
     /// Bytes in the range. If the file turns out to be shorter, the body breaks off.
     pub len: usize,
+    /// Whether reading it may wait for a disk or another machine.
+    pub may_wait: bool,
 }
 
 /// Memory that a file backs, mapped. Neither the bytes nor the file may change while this lives.
@@ -69,7 +71,7 @@ impl MappedRange {
     /// The same bytes as a range of the file. Its bytes may change once the [`MappedRange`] is dropped.
     pub fn file(&self) -> FileRange {
         let Mapping { file, start, .. } = &*self.mapping;
-        FileRange { file: file.clone(), start: start + self.start as u64, len: self.len }
+        FileRange { file: file.clone(), start: start + self.start as u64, len: self.len, may_wait: false }
     }
 }
 
@@ -115,10 +117,10 @@ impl Piece {
         match self {
             _ if range == (0..self.len()) => self.clone(),
             Piece::Bytes(bytes) => Piece::Bytes(bytes.slice(range)),
-            Piece::File(FileRange { file, start, .. }) => Piece::File(FileRange {
-                file: file.clone(),
-                start: start + range.start as u64,
+            Piece::File(whole) => Piece::File(FileRange {
+                start: whole.start + range.start as u64,
                 len: range.len(),
+                ..whole.clone()
             }),
             Piece::Mapped(MappedRange { mapping, start, .. }) => Piece::Mapped(MappedRange {
                 mapping: mapping.clone(),
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn a_slice_of_a_file_is_a_range_further_on() {
         let file = Arc::new(File::open("/dev/null").unwrap());
-        let mut piece = Piece::File(FileRange { file, start: 100, len: 50 }).slice(10..30);
+        let mut piece = Piece::File(FileRange { file, start: 100, len: 50, may_wait: false }).slice(10..30);
         piece.advance(5);
         let Piece::File(range) = piece else { panic!("a slice of a file is one of a file") };
         assert_eq!(range.start, 115);

@@ -2,10 +2,11 @@
 //! for the socket.
 
 use crate::byte_queue::ByteQueue;
+use crate::file_reads::{FileReads, Ready};
 use crate::output::{After, in_memory};
 use crate::{Output, Stream, Transport, Unread};
 use bytes::Bytes;
-use sandarac_message::Piece;
+use sandarac_message::{FileRange, Piece};
 use sandarac_wire::h1::repair::Repairs;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -29,6 +30,8 @@ pub struct Conn {
     queue: VecDeque<Piece>,
     queued: usize,
     sent: u64,
+    /// The read of the file at the front of the queue.
+    reads: FileReads,
     /// Whether a write has failed.
     failed: bool,
     repairs: Repairs,
@@ -61,6 +64,7 @@ impl Conn {
             queue: VecDeque::new(),
             queued: 0,
             sent: 0,
+            reads: FileReads::default(),
             failed: false,
             repairs: Repairs::NONE,
             meter: None,
@@ -243,6 +247,7 @@ impl Conn {
     /// Drops the queue; nothing is written any more.
     fn fail(&mut self) {
         self.failed = true;
+        self.reads = FileReads::default();
         self.queue = VecDeque::new();
         self.queued = 0;
     }
@@ -271,7 +276,18 @@ impl Conn {
             let written = match front {
                 // A file that has become shorter sends nothing: the length that the head announced cannot be
                 // met.
-                Piece::File(range) => self.transport.poll_send_file(cx, range),
+                Piece::File(range) => match ready!(self.reads.poll(cx, range)) {
+                    Ready::InMemory(len) if len >= range.len => self.transport.poll_send_file(cx, range),
+                    Ready::InMemory(len) => {
+                        let part = FileRange { len, ..range.clone() };
+                        self.transport.poll_send_file(cx, &part)
+                    }
+                    Ready::Read(bytes) if !bytes.is_empty() => {
+                        self.replace_front(bytes);
+                        continue;
+                    }
+                    Ready::Read(_) => Poll::Ready(Ok(0)),
+                },
                 Piece::Mapped(range) if in_memory(front, sends_files).is_none() => {
                     self.transport.poll_send_file(cx, &range.file())
                 }
@@ -300,6 +316,17 @@ impl Conn {
             self.fail();
         }
         Poll::Ready(flushed)
+    }
+
+    /// Puts `bytes` in place of the beginning of the queue, where they were read from.
+    fn replace_front(&mut self, bytes: Bytes) {
+        if let Some(front) = self.queue.front_mut() {
+            front.advance(bytes.len());
+            if front.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+        self.queue.push_front(bytes.into());
     }
 
     fn forget(&mut self, mut written: usize) {

@@ -16,6 +16,10 @@ use tokio::task::JoinHandle;
 /// How long a core waits after accepting failed: descriptors come back as connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// The most threads of a core that open and read files that are not in memory. They exist while there is work for them. A
+/// disk gains nothing from more requests at a time; a mount that hangs takes them all.
+const MAX_FILE_THREADS: usize = 16;
+
 /// A command to a core.
 #[derive(Debug)]
 pub enum Command {
@@ -36,7 +40,9 @@ pub fn run_core<S: Service>(
     mut commands: UnboundedReceiver<Command>,
     build: impl FnOnce() -> Rc<S>,
 ) -> io::Result<()> {
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().max_blocking_threads(MAX_FILE_THREADS).thread_name("files");
+    let runtime = builder.build_local(LocalOptions::default())?;
     runtime.block_on(async move {
         let sessions = Rc::new(Sessions::default());
         let service = build();
@@ -75,6 +81,8 @@ pub fn run_core<S: Service>(
             }
         }
     });
+    // A thread that waits for a disk must not hold up the end.
+    runtime.shutdown_background();
     Ok(())
 }
 

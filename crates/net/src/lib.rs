@@ -11,6 +11,7 @@ mod clock;
 mod conn;
 mod core;
 mod duplex;
+mod file_reads;
 #[cfg(test)]
 mod held_transport;
 mod http1;
@@ -45,7 +46,7 @@ pub use parked::ParkedConn;
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response, StoredBlock};
 pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};
-pub use task::{boxed, sleep, spawn};
+pub use task::{boxed, off_core, sleep, spawn};
 pub use timer::{Timer, within};
 pub use transport::Transport;
 pub use websocket::websocket_accept;

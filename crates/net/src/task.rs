@@ -19,3 +19,9 @@ pub fn boxed<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
 pub async fn sleep(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
+
+/// Lets another thread do `work` that may wait for a disk. `None` if it panicked, or if the core ends. MUST be called within the core's
+/// runtime.
+pub async fn off_core<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}

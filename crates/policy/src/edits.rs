@@ -34,6 +34,11 @@ impl Edits {
         self.add.iter().try_for_each(|(name, template)| fields.push(name, &template.fill(request)))
     }
 
+    /// Whether they write the same for every request.
+    pub fn are_constant(&self) -> bool {
+        self.written().all(|(_, template)| template.is_constant())
+    }
+
     /// The names of fields whose values differ from one client or request to the next.
     pub fn of_one_request(&self) -> impl Iterator<Item = &[u8]> {
         self.written().filter(|(_, template)| template.is_of_one_request()).map(|(name, _)| &**name)

@@ -8,6 +8,7 @@ mod cache_rule;
 mod classes;
 mod digest_once;
 mod edits;
+mod files;
 mod pattern;
 mod routes;
 mod rules_digest;
@@ -21,6 +22,9 @@ pub use classes::{
 };
 pub use digest_once::DigestOnce;
 pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
+pub use files::{FileName, FileRule, Symlinks};
 pub use pattern::{HostPattern, MethodName, PathPattern, bare_host};
-pub use routes::{Action, FixedAnswer, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes};
+pub use routes::{
+    Action, FixedAnswer, Forward, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes,
+};
 pub use template::{RequestParts, Template, TemplatePart, TemplatePiece, TlsParts};

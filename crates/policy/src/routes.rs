@@ -1,11 +1,12 @@
 //! Routes: the first that matches a request determines its treatment.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use crate::cache_rule::CacheRule;
 use crate::digest_once::DigestOnce;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
+use crate::files::FileRule;
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host, lower_case};
 use crate::template::Template;
 
@@ -77,18 +78,29 @@ pub struct Match {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A pool answers it, or the cache in its place.
-    Forward {
-        /// The pool.
-        pool: PoolId,
-        /// The pool for requests whose method is not safe (RFC 9110 §9.2.1), if it differs.
-        unsafe_pool: Option<PoolId>,
-        /// The use of the cache; `None` if it is not used.
-        cache: Option<Box<CacheRule>>,
+    Forward(Forward),
+    /// A file of a directory tree answers it.
+    Files {
+        /// Which file.
+        rule: Arc<FileRule>,
+        /// Answers requests for which there is no file.
+        fallback: Option<Forward>,
     },
     /// A fixed answer.
     Answer(FixedAnswer),
     /// A redirect.
     Redirect(Redirect),
+}
+
+/// Forwarding to a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forward {
+    /// The pool.
+    pub pool: PoolId,
+    /// The pool for requests whose method is not safe (RFC 9110 §9.2.1), if it differs.
+    pub unsafe_pool: Option<PoolId>,
+    /// The use of the cache; `None` if it is not used.
+    pub cache: Option<Box<CacheRule>>,
 }
 
 /// A fixed answer.
@@ -112,12 +124,27 @@ pub struct Redirect {
 }
 
 impl Route {
-    /// The cache rule, if the cache is used.
-    pub fn cache_rule(&self) -> Option<&CacheRule> {
+    /// The pool that requests go to, if there is one.
+    pub fn forward(&self) -> Option<&Forward> {
         match &self.action {
-            Action::Forward { cache, .. } => cache.as_deref(),
+            Action::Forward(forward) => Some(forward),
+            Action::Files { fallback, .. } => fallback.as_ref(),
             Action::Answer(_) | Action::Redirect(_) => None,
         }
+    }
+
+    /// The same, to be changed.
+    pub fn forward_mut(&mut self) -> Option<&mut Forward> {
+        match &mut self.action {
+            Action::Forward(forward) => Some(forward),
+            Action::Files { fallback, .. } => fallback.as_mut(),
+            Action::Answer(_) | Action::Redirect(_) => None,
+        }
+    }
+
+    /// The cache rule, if the cache is used.
+    pub fn cache_rule(&self) -> Option<&CacheRule> {
+        self.forward()?.cache.as_deref()
     }
 
     /// Whether this certainly matches every request that `other` matches.

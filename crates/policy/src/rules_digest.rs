@@ -6,7 +6,7 @@ use sandarac_message::vary::VaryRule;
 
 use crate::cache_rule::{CacheRule, KeyRule};
 use crate::edits::{Edits, FieldTemplate, ResponseEdits};
-use crate::routes::{Action, Route};
+use crate::routes::{Action, Forward, Route};
 
 /// The context of the digest. A new number goes with every change of what is digested, or how.
 const CONTEXT: &str = "Sandarac shared tier 1: rules of a route";
@@ -37,7 +37,11 @@ impl Route {
             paths: _,
             digest: _,
         } = self;
-        let Action::Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = action else { return None };
+        let forward = match action {
+            Action::Forward(forward) | Action::Files { rule: _, fallback: Some(forward) } => forward,
+            Action::Files { .. } | Action::Answer(_) | Action::Redirect(_) => return None,
+        };
+        let Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = forward else { return None };
         let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));
         digest.rule(rule);
         digest.edits(request);
@@ -216,7 +220,11 @@ mod tests {
         };
         Route {
             matches: Vec::new(),
-            action: Action::Forward { pool: PoolId::at(0), unsafe_pool: None, cache: Some(Box::new(rule)) },
+            action: Action::Forward(Forward {
+                pool: PoolId::at(0),
+                unsafe_pool: None,
+                cache: Some(Box::new(rule)),
+            }),
             request: edits("Request"),
             response: ResponseEdits { all: edits("All"), stored: edits("Stored"), passed: edits("Passed") },
             hsts: None,
@@ -237,7 +245,7 @@ mod tests {
 
     fn rule_of(route: &mut Route) -> &mut CacheRule {
         match &mut route.action {
-            Action::Forward { cache: Some(rule), .. } => rule,
+            Action::Forward(Forward { cache: Some(rule), .. }) => rule,
             other => panic!("{other:?}"),
         }
     }
@@ -338,7 +346,9 @@ mod tests {
             (
                 "pools",
                 digest_with(|route| {
-                    let Action::Forward { pool, unsafe_pool, .. } = &mut route.action else { panic!() };
+                    let Action::Forward(Forward { pool, unsafe_pool, .. }) = &mut route.action else {
+                        panic!()
+                    };
                     (*pool, *unsafe_pool) = (PoolId::at(1), Some(PoolId::at(2)));
                 }),
             ),
@@ -359,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_route_without_a_cache_has_no_digest() {
-        let action = Action::Forward { pool: PoolId::at(0), unsafe_pool: None, cache: None };
+        let action = Action::Forward(Forward { pool: PoolId::at(0), unsafe_pool: None, cache: None });
         assert_eq!(Route { action, ..route() }.rules_digest(), None);
         let answer = FixedAnswer { status: 200, fields: Vec::new(), body: String::new() };
         assert_eq!(Route { action: Action::Answer(answer), ..route() }.rules_digest(), None);
@@ -378,8 +388,11 @@ mod tests {
                 stale_after: None,
                 shared: SharedUse::Off,
             };
-            let action =
-                Action::Forward { pool: PoolId::at(0), unsafe_pool: None, cache: Some(Box::new(rule)) };
+            let action = Action::Forward(Forward {
+                pool: PoolId::at(0),
+                unsafe_pool: None,
+                cache: Some(Box::new(rule)),
+            });
             let (request, response) = (Edits::default(), ResponseEdits::default());
             Route { action, request, response, ..route() }.rules_digest().unwrap()
         };

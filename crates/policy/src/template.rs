@@ -179,6 +179,11 @@ impl Template {
         Cow::Owned(out)
     }
 
+    /// Whether it is the same for every request.
+    pub fn is_constant(&self) -> bool {
+        self.0.iter().all(|piece| matches!(piece, TemplatePiece::Literal(_)))
+    }
+
     /// Whether it uses the host of the request.
     pub fn needs_host(&self) -> bool {
         self.has(TemplatePart::Host)

@@ -47,7 +47,7 @@ impl Core {
             next: Cell::new(index as u64),
             // Read before the configuration, so that a later change is noticed.
             generation: Cell::new(shared.generation()),
-            site: RefCell::new(LocalSite::new(shared.site())),
+            site: RefCell::new(LocalSite::new(shared.site(), shared.cores())),
             shared,
         });
         sandarac_net::spawn(prune(core.me.clone()));
@@ -71,7 +71,7 @@ impl Core {
     pub(crate) fn site(&self) -> LocalSite {
         let generation = self.shared.generation();
         if self.generation.replace(generation) != generation {
-            self.site.replace(LocalSite::new(self.shared.site()));
+            self.site.replace(LocalSite::new(self.shared.site(), self.shared.cores()));
             self.origins.ask_from(&self.site.borrow().config.dns);
         }
         self.site.borrow().clone()

@@ -1,5 +1,6 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
+use crate::files::FileRefusal;
 use crate::tls_fault::TlsFault;
 use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
@@ -91,13 +92,15 @@ pub enum Fault {
     ResponseBroken,
     /// The header edits make the head too large.
     HeadTooLarge,
+    /// There is no file to answer with.
+    File(FileRefusal),
     /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 45] = [
+    pub const EACH: [Fault; 56] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -143,6 +146,17 @@ impl Fault {
         Fault::ResponseBroken,
         Fault::HeadTooLarge,
         Fault::Loop,
+        Fault::File(FileRefusal::ALL[0]),
+        Fault::File(FileRefusal::ALL[1]),
+        Fault::File(FileRefusal::ALL[2]),
+        Fault::File(FileRefusal::ALL[3]),
+        Fault::File(FileRefusal::ALL[4]),
+        Fault::File(FileRefusal::ALL[5]),
+        Fault::File(FileRefusal::ALL[6]),
+        Fault::File(FileRefusal::ALL[7]),
+        Fault::File(FileRefusal::ALL[8]),
+        Fault::File(FileRefusal::ALL[9]),
+        Fault::File(FileRefusal::ALL[10]),
     ];
 
     /// The name in logs and counters.
@@ -186,6 +200,7 @@ impl Fault {
             Fault::NoExtendedConnect => "no-extended-connect",
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
+            Fault::File(refusal) => refusal.name(),
             Fault::Loop => "loop",
         }
     }
@@ -195,6 +210,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost | Fault::TunnelWithBody => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
+            Fault::File(refusal) => refusal.status(),
             Fault::Misdirected => 421,
             Fault::NoRoute | Fault::NoScript => 404,
             Fault::MethodNotAllowed => 405,
@@ -242,6 +258,7 @@ impl Fault {
             Fault::MethodNotAllowed | Fault::TunnelNotAllowed | Fault::PurgeDenied => {
                 ProxyError::HttpRequestDenied
             }
+            Fault::File(refusal) => refusal.proxy_error(),
             Fault::NoRoute | Fault::NoScript => ProxyError::DestinationNotFound,
             Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull)
             | Fault::QueuedTooLong
@@ -320,6 +337,7 @@ impl Fault {
             Fault::NoExtendedConnect => "the backend offers no other protocol over HTTP/2".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
+            Fault::File(refusal) => refusal.text().into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }

@@ -16,6 +16,8 @@ pub(crate) enum Detail {
     HitForMiss,
     /// The response is not stored.
     Unstored(NoStore),
+    /// A file answered.
+    File,
     /// The shared tier had the response.
     SharedTier,
     /// A stored response stands in for the origin's.
@@ -46,6 +48,7 @@ impl Detail {
             Detail::Pass(reason) => reason.text(),
             Detail::HitForMiss => MissReason::HitForMiss.text(),
             Detail::Unstored(reason) => reason.text(),
+            Detail::File => "file",
             Detail::SharedTier => "shared-tier",
             Detail::StandIn(StandIn::Failed) => "origin-failed",
             Detail::StandIn(StandIn::Error) => "stale-if-error",

@@ -28,6 +28,8 @@ pub(crate) enum LogTopic {
     Http2(ListenerId, &'static str),
     /// TLS that arrives where HTTP in clear is expected.
     TlsUnexpected(ListenerId),
+    /// Files of a directory that cannot be served, and the reason.
+    Files(Box<str>, &'static str),
     /// Skills of a pool that cannot be saved.
     Saving(Box<str>),
     /// A backend of a pool that gives no response, and the kind of failure.

@@ -72,6 +72,8 @@ pub enum Outcome {
     Pass,
     /// Tunnelled.
     Pipe,
+    /// Answered with a file.
+    File,
     /// Answered by the proxy.
     Synth,
     /// A purge.
@@ -82,13 +84,14 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome.
-    pub const ALL: [Outcome; 9] = [
+    pub const ALL: [Outcome; 10] = [
         Outcome::Hit,
         Outcome::Stale,
         Outcome::Revalidated,
         Outcome::Miss,
         Outcome::Pass,
         Outcome::Pipe,
+        Outcome::File,
         Outcome::Synth,
         Outcome::Purge,
         Outcome::Error,
@@ -103,6 +106,7 @@ impl Outcome {
             Outcome::Miss => "miss",
             Outcome::Pass => "pass",
             Outcome::Pipe => "pipe",
+            Outcome::File => "file",
             Outcome::Synth => "synth",
             Outcome::Purge => "purge",
             Outcome::Error => "error",

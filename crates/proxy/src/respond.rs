@@ -2,6 +2,7 @@
 //! response.
 
 use crate::Fault;
+use crate::files::FileRefusal;
 use crate::step::body::FixedBody;
 use bytes::Bytes;
 use sandarac_message::status_fields::{CacheStatus, ProxyError, ProxyStatus};
@@ -68,6 +69,10 @@ impl Synthetic {
         answer.proxy_status(proxy, fault.proxy_error(), &text);
         match fault {
             Fault::NoBackend(_) | Fault::QueuedTooLong => answer.put(Name::RetryAfter, b"1"),
+            Fault::File(FileRefusal::NoTree | FileRefusal::NoDescriptors) => {
+                answer.put(Name::RetryAfter, b"1")
+            }
+            Fault::File(FileRefusal::Method) => answer.put(Name::Allow, b"GET, HEAD"),
             Fault::MethodNotAllowed | Fault::TunnelNotAllowed => answer.put(Name::Allow, METHODS),
             _ => {}
         }

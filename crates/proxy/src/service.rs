@@ -2,18 +2,20 @@
 
 use crate::core::Core;
 use crate::exchange::{self, Deferred, is_loop};
+use crate::files::{FileRequest, Found};
 use crate::handling::Handling;
 use crate::log_throttle::LogTopic;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
 use crate::step::deliver::{Delivered, Delivery};
+use crate::step::files::{self, without_file};
 use crate::step::receive::{Judged, Verdict, receive, takes_certificate, verdict};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
 use crate::tally::{StatusClass, TlsVersion, refused_text};
-use crate::{Counter, Record, tier};
+use crate::{Counter, Fault, Record, tier};
 use rustls::ProtocolVersion;
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
@@ -22,7 +24,7 @@ use sandarac_net::{
     AcceptTls, Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Response,
     Service, SessionLimits, wall,
 };
-use sandarac_policy::PoolId;
+use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -82,6 +84,32 @@ impl Known<'_> {
         let Delivered { status, body } = delivered.expect("a whole body can be read");
         let bytes = body.map_or(0, |body| client.send(body));
         self.answered(&handling, Some(transaction), status, bytes, now);
+        Ok(())
+    }
+
+    /// Answers with a file, if that does not wait. Otherwise returns what is to be done.
+    fn file(
+        &self,
+        received: &Received<'_>,
+        client: &mut impl Responder,
+    ) -> Result<(), Result<Verdict, Fault>> {
+        let Known { site, request: Request { head, .. }, .. } = *self;
+        let Action::Files { rule, .. } = &received.route.action else { return Err(Ok(Verdict::Files)) };
+        let file = match FileRequest::of(site, rule, received).known() {
+            Some(Found::File(file)) if file.is_small() => file,
+            Some(Found::File(_) | Found::Listing(_)) | None => return Err(Ok(Verdict::Files)),
+            Some(Found::Redirect(answer)) => return Err(Ok(Verdict::Synth(Box::new(answer)))),
+            Some(Found::Nothing(refusal)) => return Err(without_file(received, head, refusal)),
+        };
+        let now = wall();
+        let handling = files::handling();
+        let hsts = site.hsts(self.peer, received.requester.scheme, received.route);
+        let tells = site.config.cache.cache_status;
+        let cache_status = tells.then(|| (handling.cache_status(), site.name()));
+        let begin = |response: Response<'_>| client.begin(Response { hsts, ..response });
+        let (status, body) = file.begin(head, now, cache_status, begin);
+        let bytes = body.map_or(0, |body| client.send(body));
+        self.answered(&handling, None, status, bytes, now);
         Ok(())
     }
 
@@ -261,23 +289,29 @@ impl Service for Core {
             return Answer::Answered;
         }
         let mut found = None;
-        let judged = receive(&site, peer, head, request.scheme).map(|received| {
+        let mut judged = receive(&site, peer, head, request.scheme).map(|received| {
             let verdict = verdict(&site, peer, &received, head);
             (received, verdict)
         });
         // A body has to be read or forwarded first.
-        if let Ok((received, Ok(verdict))) = &judged
+        if let Ok((received, verdict)) = &mut judged
             && !request.has_body
         {
             let known = Known { core: self, site: &site, peer, request };
+            if let Ok(Verdict::Files) = verdict {
+                match known.file(received, client) {
+                    Ok(()) => return Answer::Answered,
+                    Err(otherwise) => *verdict = otherwise,
+                }
+            }
             match verdict {
                 // It is looked up with other fields.
-                Verdict::Lookup(_) if takes_certificate(received, head.fields) => {}
-                Verdict::Lookup(pool) => match known.stored(received, *pool, client) {
+                Ok(Verdict::Lookup(_)) if takes_certificate(received, head.fields) => {}
+                Ok(Verdict::Lookup(pool)) => match known.stored(received, *pool, client) {
                     Ok(()) => return Answer::Answered,
                     Err(looked_up) => found = looked_up,
                 },
-                Verdict::Synth(answer) if !is_loop(&site, head) => {
+                Ok(Verdict::Synth(answer)) if !is_loop(&site, head) => {
                     let hsts = site.hsts(peer, received.requester.scheme, received.route);
                     known.fixed(answer, hsts, client);
                     return Answer::Answered;

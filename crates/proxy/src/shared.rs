@@ -112,6 +112,12 @@ impl Shared {
         })
     }
 
+    /// The number of cores.
+    pub(crate) fn cores(&self) -> usize {
+        // One set of counters belongs to no core.
+        self.counters.len() - 1
+    }
+
     /// The configuration in force.
     pub fn site(&self) -> Arc<Site> {
         self.site.load_full()
@@ -226,9 +232,7 @@ impl Shared {
     /// The most client connections of a core without a finished TLS handshake: of all cores together half of all connections, so
     /// that clients who leave theirs unfinished do not keep out the others.
     pub(crate) fn max_handshakes(&self) -> usize {
-        // One set of counters belongs to no core.
-        let cores = self.counters.len() - 1;
-        (self.connection_limit() / 2 / cores.max(1)).clamp(1, MAX_HANDSHAKES)
+        (self.connection_limit() / 2 / self.cores().max(1)).clamp(1, MAX_HANDSHAKES)
     }
 
     /// Changes the limit. Open connections above it stay.

@@ -1,9 +1,11 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
+use crate::files::{FileCache, file_descriptors};
 use crate::listener_tls::ListenerTls;
 use crate::pool::{PoolChanges, SitePool};
 use crate::site_tls::SiteTls;
 use crate::tier::SharedTier;
+use rustix::process::{Resource, getrlimit};
 use sandarac_config::{ClientCertificateForward, Config, Credentials, Network};
 use sandarac_message::Fields;
 use sandarac_message::hop::{Forwarding, client_address};
@@ -77,15 +79,31 @@ pub(crate) struct Introduction {
 
 /// A core's own reference to a [`Site`]: cloning and dropping it touches no memory that other cores write.
 #[derive(Clone)]
-#[expect(
-    clippy::redundant_allocation,
-    reason = "the inner count is shared by all cores, the outer one by none"
-)]
-pub(crate) struct LocalSite(Rc<Arc<Site>>);
+pub(crate) struct LocalSite(Rc<Local>);
+
+/// A core's part of a configuration.
+pub(crate) struct Local {
+    site: Arc<Site>,
+    /// What the core knows of the files that the configuration serves.
+    files: FileCache,
+}
 
 impl LocalSite {
-    pub(crate) fn new(site: Arc<Site>) -> LocalSite {
-        LocalSite(Rc::new(site))
+    /// The part of one of `cores`.
+    pub(crate) fn new(site: Arc<Site>, cores: usize) -> LocalSite {
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let files = FileCache::new(file_descriptors(descriptors, cores));
+        LocalSite(Rc::new(Local { site, files }))
+    }
+
+    /// The configuration, for other threads.
+    pub(crate) fn shared(&self) -> Arc<Site> {
+        self.0.site.clone()
+    }
+
+    /// What the core knows of files.
+    pub(crate) fn files(&self) -> &FileCache {
+        &self.0.files
     }
 }
 
@@ -93,7 +111,7 @@ impl Deref for LocalSite {
     type Target = Site;
 
     fn deref(&self) -> &Site {
-        &self.0
+        &self.0.site
     }
 }
 

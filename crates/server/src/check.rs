@@ -10,6 +10,7 @@ use sandarac_config::{
     AdminToken, Config, Credentials, Flags, ListenAddress, LogTarget, SecretContent, SecretFile, Warning,
     read_class_table,
 };
+use sandarac_policy::Action;
 use sandarac_tls::WhenExpired;
 
 use crate::acme_check;
@@ -56,6 +57,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     tls.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
     let acme = acme_check::explain(&config)?;
     check_machine(&config)?;
+    check_files(&config);
     if !args.quiet {
         let mut out = io::stdout().lock();
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
@@ -122,6 +124,30 @@ fn check_machine(config: &Config) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Warns of directories of files that cannot be served. They may appear later.
+fn check_files(config: &Config) {
+    for route in config.routes.all() {
+        let Action::Files { rule, .. } = &route.action else { continue };
+        for directory in std::iter::once(&rule.root).chain(&rule.also) {
+            // To find a file, a directory has to be entered only; to list it, it is read too.
+            let needed = if rule.listing { Access::READ_OK | Access::EXEC_OK } else { Access::EXEC_OK };
+            let name = directory.display();
+            match fs::metadata(directory) {
+                Ok(about) if !about.is_dir() => {
+                    print_line(format_args!("warning: {name} is not a directory: no file in it is served"));
+                }
+                Ok(_) => {
+                    if let Err(error) = rustix::fs::access(directory, needed) {
+                        let error = io::Error::from(error);
+                        print_line(format_args!("warning: {name} cannot be read by this user: {error}"));
+                    }
+                }
+                Err(error) => print_line(format_args!("warning: no file in {name} is served: {error}")),
+            }
+        }
+    }
 }
 
 /// An error; or a warning if systemd creates the directory when the service starts (RuntimeDirectory=, LogsDirectory=).

@@ -27,6 +27,8 @@ Examples:
       An accelerator before one application, no file needed.
   sandarac -a :80 -b http://10.0.0.1:8000 -b http://10.0.0.2:8000 -s malloc,2G
       Two backends, balanced, with 2 GiB of cache. The short flags are varnishd's.
+  sandarac --listen :8080 --files ./public
+      The files of a directory.
   sandarac --listen :8080 --sockets ./sockets
       All workers that `sandarac-worker` runs there, each sent what it is best at.
   sandarac -c sandarac.toml --memory 4GiB

@@ -57,7 +57,8 @@ fn perform(job: Job) -> Result<ExitCode, Failure> {
 fn start(args: &RunArgs) -> Result<(), Failure> {
     if args.lacks_everything() {
         let what = "nothing to stand before\n  help: name an application, `--listen :8080 --backend \
-                    http://localhost:8000`, or a configuration, `-c FILE`; `sandarac demo` needs neither";
+                    http://localhost:8000`, a directory, `--listen :8080 --files ./public`, or a configuration, `-c FILE`; \
+                    `sandarac demo` needs none of them";
         return Err(Failure::Usage(what.to_owned()));
     }
     let (config, warnings) = check::effective(args)?;

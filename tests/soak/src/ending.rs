@@ -24,8 +24,18 @@ const OWN_AT_REST: u64 = 40 * MIB;
 const MORE_DESCRIPTORS: usize = 2;
 
 /// What each request comes to. Their counts, with all their reasons, add up to `requests`.
-const OUTCOMES: [&str; 9] =
-    ["hits", "hits_stale", "revalidated", "misses", "passes", "pipes", "synthetic", "purges", "failed"];
+const OUTCOMES: [&str; 10] = [
+    "hits",
+    "hits_stale",
+    "revalidated",
+    "misses",
+    "passes",
+    "pipes",
+    "files",
+    "synthetic",
+    "purges",
+    "failed",
+];
 
 pub(crate) fn check(stage: &Stage, proxy: &Proxy) {
     {

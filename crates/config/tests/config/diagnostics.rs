@@ -153,7 +153,7 @@ fn what_does_not_fit_together_is_refused() {
         ("[pool.\"a b\"]\n", "\"a b\" is not a name of letters, digits, `-` and `_`"),
         (
             "[[route]]\npool = \"app\"\nanswer = {}\n",
-            "a route has only one of `pool`, `answer` and `redirect`",
+            "a route has only one of `pool`, `files`, `answer` and `redirect`",
         ),
         (
             "[[route]]\nanswer = { status = 204, body = \"x\" }\n",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandarac_config::{AdminToken, Config, Flags, ListenAddress, Source};
 use sandarac_message::caching::Profile;
-use sandarac_policy::{Action, ByteSize};
+use sandarac_policy::{Action, ByteSize, Forward};
 
 use crate::BASE;
 
@@ -44,6 +44,7 @@ fn flags_count_more_than_the_file() {
         acme_state: Some("/var/lib/acme".to_owned()),
         listen_unless_configured: Some(":1".to_owned()),
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
+        files: None,
         sockets: Some("/run/app".to_owned()),
         balance: Some("round_robin".to_owned()),
         memory: Some("1G".to_owned()),
@@ -68,7 +69,7 @@ fn flags_count_more_than_the_file() {
     assert_eq!(config.admin.listen, Some(ListenAddress::Unix("/run/a.sock".into())));
     assert_eq!(config.admin.token.as_deref(), Some("0123456789abcdef"));
     assert_eq!(config.threads, Some(4));
-    let Action::Forward { cache: Some(rule), .. } = &config.routes.all()[0].action else { panic!() };
+    let Action::Forward(Forward { cache: Some(rule), .. }) = &config.routes.all()[0].action else { panic!() };
     assert_eq!(rule.policy.grace, Duration::from_secs(30));
 }
 

@@ -3,6 +3,7 @@
 mod classes;
 mod diagnostics;
 mod documents;
+mod files;
 mod flags;
 mod pages;
 mod pools;

@@ -59,7 +59,8 @@ fn completed(part: &str) -> String {
         ("[pool.", "\n[pool.app]\nbackends = [\"http://127.0.0.1:8000\"]\n"),
         ("[[route]]", &*route),
     ] {
-        if !part.contains(table) {
+        let needs_no_pool = table == "[pool." && part.contains("files = ") && !part.contains("pool:");
+        if !part.contains(table) && !needs_no_pool {
             whole.push_str(more);
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandarac_balance::{Algorithm, Checks, Ejection, ResumeSettings, Settings, SkillSource};
 use sandarac_config::{Config, PoolConfig, RetryBudgetConfig, SameSite, Source};
 use sandarac_message::glob::Glob;
-use sandarac_policy::Action;
+use sandarac_policy::{Action, Forward};
 
 use crate::{load, refused, warnings};
 
@@ -449,7 +449,7 @@ fn a_route_may_send_unsafe_methods_to_another_pool() {
     assert!(found.is_empty(), "{}", found[0]);
     assert!(matches!(
         config.routes.all()[0].action,
-        Action::Forward { pool, unsafe_pool: Some(other), cache: Some(_) }
+        Action::Forward(Forward { pool, unsafe_pool: Some(other), cache: Some(_) })
             if pool.place() == 0 && other.place() == 1
     ));
     let explained = sandarac_config::explain(&config);
@@ -475,7 +475,9 @@ fn the_cookie_of_a_session_that_sticks_is_none_of_the_caches_concern() {
         [("pool = \"primary\"", 1), ("pool = \"app\"\nunsafe_pool = \"primary\"", 1), ("pool = \"app\"", 0)]
     {
         let config = load(&two_pools(route));
-        let Action::Forward { cache: Some(rule), .. } = &config.routes.all()[0].action else { panic!() };
+        let Action::Forward(Forward { cache: Some(rule), .. }) = &config.routes.all()[0].action else {
+            panic!()
+        };
         assert_eq!(rule.policy.ignored_cookies, vec![Glob::new("sandarac_backend"); ignored], "{route}");
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use sandarac_config::{Config, ListenAddress, LogFormat, LogTarget, Network};
 use sandarac_message::caching::{CookieRule, Policy, Profile};
 use sandarac_message::glob::Glob;
-use sandarac_policy::{Action, ByteSize, CacheRule, RequestParts};
+use sandarac_policy::{Action, ByteSize, CacheRule, Forward, RequestParts};
 
 use crate::{BASE, load};
 
 fn rule(config: &Config, route: usize) -> &CacheRule {
     match &config.routes.all()[route].action {
-        Action::Forward { cache: Some(rule), .. } => rule,
+        Action::Forward(Forward { cache: Some(rule), .. }) => rule,
         other => panic!("{other:?}"),
     }
 }
@@ -71,7 +71,7 @@ fn a_route_overrides_the_cache_table_and_inherits_the_rest() {
         cache = \"lookup\"
         "
     ));
-    assert!(matches!(config.routes.all()[0].action, Action::Forward { cache: None, .. }));
+    assert!(matches!(config.routes.all()[0].action, Action::Forward(Forward { cache: None, .. })));
     let own = rule(&config, 1);
     let policy = &own.policy;
     assert_eq!(policy.forced_ttl, Some(Duration::from_secs(3600)));

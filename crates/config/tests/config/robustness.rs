@@ -78,6 +78,7 @@ proptest! {
             acme_state: memory.clone(),
             certificates: memory.iter().map(|path| (path.clone(), path.clone())).collect(),
             backends: backend.into_iter().collect(),
+            files: memory.clone(),
             sockets: memory.clone(),
             balance: memory.clone(),
             memcached: memory.clone().into_iter().collect(),

@@ -218,8 +218,14 @@ impl Service for Echo {
         let (length, body) = match request.head.target {
             b"/whole" => (6, Pieces::new([text("who"), text("le\n")])),
             b"/file" => {
-                let range =
-                    |start, len| Piece::File(FileRange { file: self.file.clone(), start: start as u64, len });
+                let range = |start, len| {
+                    Piece::File(FileRange {
+                        file: self.file.clone(),
+                        start: start as u64,
+                        len,
+                        may_wait: false,
+                    })
+                };
                 let pieces = [text("before "), range(10, FILE - 10), range(0, 10), text(" behind")];
                 (FILE as u64 + 14, Pieces::new(pieces))
             }
@@ -240,7 +246,8 @@ impl Service for Echo {
     async fn exchange(&self, client: &mut dyn Client, request: Box<Incoming<()>>) {
         if request.head.view().target == b"/file-until-close" {
             client.begin(Response::new(200, b"OK", Base::Owned(FieldsBuf::new()), Length::Unknown));
-            let file = Piece::File(FileRange { file: self.file.clone(), start: 0, len: LONG });
+            let file =
+                Piece::File(FileRange { file: self.file.clone(), start: 0, len: LONG, may_wait: false });
             poll_fn(|cx| {
                 Poll::Ready(client.share(cx, file.clone()).and_then(|()| client.end(cx, Fields::default())))
             })

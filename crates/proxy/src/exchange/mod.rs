@@ -6,6 +6,7 @@
 //!    │                    └ miss ─ fetch ─ store ──────────────┤
 //!    ├ pass ──────────────────── fetch ─ (invalidate) ─ relay ─┤
 //!    ├ pipe ────────────────────────────────────────────────── ┤
+//!    ├ files ─ (pass or hash, if there is none) ────────────── ┤
 //!    └ synth, purge ───────────────────────────────────────────┘
 //! ```
 //!
@@ -25,6 +26,7 @@ use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
 use crate::step::fetch::FetchTrace;
+use crate::step::files::{self, FilesEnd};
 use crate::step::receive::{Judged, Verdict};
 use crate::step::received::Received;
 use crate::step::{deliver, lookup, pass, pipe, purge};
@@ -33,6 +35,7 @@ use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::{RequestHead, hop};
 use sandarac_net::{Client, Incoming, Peer, boxed, wall};
+use sandarac_policy::Action;
 use state::{Exchange, Sent};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -150,6 +153,15 @@ async fn steps(
     exchange.edits = Some(&received.route.response);
     let hsts = exchange.site.hsts(down.client.peer(), received.requester.scheme, received.route);
     down.hsts = hsts.map(Box::from);
+    let verdict = match (verdict, &received.route.action) {
+        (Verdict::Files, Action::Files { rule, .. }) => {
+            match boxed(|| files::files(exchange, down, &received, rule)).await? {
+                FilesEnd::Sent(sent) => return Ok(sent),
+                FilesEnd::Forward(verdict) => verdict,
+            }
+        }
+        (verdict, _) => verdict,
+    };
     if let Verdict::Lookup(pool) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
         down.closed_is_gone = exchange.site.pool_by_id(pool).abort_on_close;
     }
@@ -164,6 +176,7 @@ async fn steps(
             exchange.handling = Handling::new(Outcome::Pipe);
             Box::pin(pipe::pipe(exchange, down, &received, pool)).await
         }
+        Verdict::Files => unreachable!("a route with this verdict has a rule for files"),
         Verdict::Synth(answer) => {
             exchange.handling = Handling::new(Outcome::Synth);
             Ok(deliver::synth(exchange, down, *answer).await)

@@ -327,11 +327,15 @@ pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, an
     Sent { status: answer.status, bytes: answer.body.len() as u64 }
 }
 
-fn count_end(counters: &Counters, end: &SendEnd) {
+pub(super) fn count_end(counters: &Counters, end: &SendEnd) {
     match end {
         SendEnd::Whole => {}
         SendEnd::Broken(BodyBroken::Source) => counters.one(Counter::BodiesTruncated),
         SendEnd::Broken(BodyBroken::ClientSlow) => counters.one(Counter::ClientsSlow),
+        // A file has become shorter.
+        SendEnd::ClientGone(error) if error.kind() == std::io::ErrorKind::WriteZero => {
+            counters.one(Counter::BodiesTruncated)
+        }
         SendEnd::ClientGone(error) => counters.cut_off(error),
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod body;
 pub(crate) mod combine;
 pub(crate) mod deliver;
 pub(crate) mod fetch;
+pub(crate) mod files;
 mod fill;
 pub(crate) mod hash;
 mod head;

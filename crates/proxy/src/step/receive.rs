@@ -3,6 +3,7 @@
 use super::received::{Received, RequestFacts, host_text, normal_host};
 use crate::Fault;
 use crate::client_certificate::{is_client_certificate, keys_certificate};
+use crate::files::FileRefusal;
 use crate::pass_reason::PassReason;
 use crate::requester::Requester;
 use crate::respond::{METHODS, Synthetic};
@@ -14,7 +15,9 @@ use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, Name, RequestHead, Version};
 use sandarac_net::Peer;
-use sandarac_policy::{Action, CacheRule, PathReading, PoolId, RequestParts, Route, RouteId, Routes};
+use sandarac_policy::{
+    Action, CacheRule, Forward, PathReading, PoolId, RequestParts, Route, RouteId, Routes,
+};
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
 
@@ -34,6 +37,8 @@ pub(crate) enum Verdict {
     Pass(PoolId, PassReason),
     /// Become a tunnel to a backend of this pool.
     Pipe(PoolId),
+    /// Answer with a file of the route's directory tree.
+    Files,
     /// Answer with this response.
     Synth(Box<Synthetic>),
     /// Remove what is stored for the target.
@@ -185,22 +190,32 @@ pub(crate) fn verdict(
             fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
             Ok(Verdict::Synth(Box::new(Synthetic { status: redirect.status, fields, body: Bytes::new() })))
         }
-        Action::Forward { pool, unsafe_pool, cache } => {
-            let pool = unsafe_pool.filter(|_| !request.method.is_safe()).unwrap_or(*pool);
-            match cache {
-                _ if request.method == Method::Connect && received.route.connect => Ok(Verdict::Pipe(pool)),
-                _ if request.method == Method::Connect => Err(Fault::TunnelNotAllowed),
-                _ if is_upgrade(received.route, request) => Ok(Verdict::Pipe(pool)),
-                None => Ok(Verdict::Pass(pool, PassReason::Rule)),
-                Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
-                    Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
-                    None if is_of_certificate(received, request.fields, rule) => {
-                        Verdict::Pass(pool, PassReason::ClientCertificate)
-                    }
-                    None => Verdict::Lookup(pool),
-                }),
+        Action::Forward(to) => forward(received, request, to),
+        Action::Files { .. } if matches!(request.method, Method::Get | Method::Head) => Ok(Verdict::Files),
+        Action::Files { fallback: Some(to), .. } => forward(received, request, to),
+        Action::Files { fallback: None, .. } => Err(Fault::File(FileRefusal::Method)),
+    }
+}
+
+/// The step that a request to a pool takes.
+pub(crate) fn forward(
+    received: &Received<'_>,
+    request: &RequestHead<'_>,
+    Forward { pool, unsafe_pool, cache }: &Forward,
+) -> Result<Verdict, Fault> {
+    let pool = unsafe_pool.filter(|_| !request.method.is_safe()).unwrap_or(*pool);
+    match cache {
+        _ if request.method == Method::Connect && received.route.connect => Ok(Verdict::Pipe(pool)),
+        _ if request.method == Method::Connect => Err(Fault::TunnelNotAllowed),
+        _ if is_upgrade(received.route, request) => Ok(Verdict::Pipe(pool)),
+        None => Ok(Verdict::Pass(pool, PassReason::Rule)),
+        Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
+            Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
+            None if is_of_certificate(received, request.fields, rule) => {
+                Verdict::Pass(pool, PassReason::ClientCertificate)
             }
-        }
+            None => Verdict::Lookup(pool),
+        }),
     }
 }
 

@@ -42,6 +42,9 @@ pub struct RunArgs {
     /// A directory of Unix sockets, one per worker, as kept by `sandarac-worker`. Workers may come and go
     #[arg(long, value_name = "DIR")]
     pub sockets: Option<PathBuf>,
+    /// A directory whose files are served. With --backend, that answers the requests without a file
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
     /// How a backend is chosen: by default least_requests, and resume for workers in a directory
     #[arg(long, value_name = "NAME")]
     pub balance: Option<String>,
@@ -82,9 +85,9 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Whether neither a file nor backends are given.
+    /// Whether neither a configuration nor backends nor files are given.
     pub fn lacks_everything(&self) -> bool {
-        self.config.is_none() && self.backend.is_empty() && self.sockets.is_none()
+        self.config.is_none() && self.backend.is_empty() && self.sockets.is_none() && self.files.is_none()
     }
 
     /// The flags as settings of a file, with the token read from its source.
@@ -101,6 +104,7 @@ impl RunArgs {
             acme_state: absolute("--acme-state", self.acme_state.as_deref())?,
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
+            files: absolute("--files", self.files.as_deref())?,
             sockets: absolute("--sockets", self.sockets.as_deref())?,
             balance: self.balance.clone(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),

@@ -2,6 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandarac_config::Config;
+use sandarac_policy::Action;
+use sandarac_proxy::file_descriptors;
 
 use crate::human::count;
 use crate::stderr::print_line;
@@ -25,7 +27,9 @@ pub(super) fn connection_limit(config: &Config, cores: usize) -> usize {
     }
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let per_core = CORE_DESCRIPTORS + config.listeners.len() as u64;
-    let own = OWN_DESCRIPTORS + cores as u64 * per_core;
+    let serves_files = config.routes.all().iter().any(|route| matches!(route.action, Action::Files { .. }));
+    let of_files = if serves_files { cores * file_descriptors(files, cores) } else { 0 };
+    let own = OWN_DESCRIPTORS + cores as u64 * per_core + of_files as u64;
     let possible = (files.saturating_sub(own) / 2).max(1);
     let configured = config.limits.connections.map(|most| u64::from(most.get()));
     let needed = configured.unwrap_or(FEW_CONNECTIONS);

@@ -10,7 +10,7 @@ use sandarac_config::{Config, ListenAddress, Listener, LogTarget, Warning};
 use sandarac_lab::{Row, fairness, rows};
 use sandarac_message::printable::printable;
 use sandarac_message::target::Scheme;
-use sandarac_policy::{Action, DigestOnce, PathReading, PoolId, Route, Routes};
+use sandarac_policy::{Action, DigestOnce, Forward, PathReading, PoolId, Route, Routes};
 use sandarac_proxy::{Shared, SitePool};
 
 use super::player::{Plan, Played, play as drive};
@@ -216,8 +216,8 @@ fn configured(args: &ReplayArgs, balance: Option<&str>) -> Result<(Config, Vec<W
     };
     if args.no_cache {
         for route in &mut routes {
-            if let Action::Forward { cache, .. } = &mut route.action {
-                *cache = None;
+            if let Some(forward) = route.forward_mut() {
+                forward.cache = None;
             }
         }
     }
@@ -236,15 +236,12 @@ pub(super) fn pool_called(name: &str, config: &Config) -> Result<usize, Failure>
 /// A route for all requests to one pool: the first that leads there, but matching everything.
 fn only(place: usize, routes: &Routes) -> Route {
     let id = PoolId::at(place);
-    let leads_there = |route: &&Route| matches!(route.action, Action::Forward { pool, .. } if pool == id);
-    let cache = |route: &Route| match &route.action {
-        Action::Forward { cache, .. } => cache.clone(),
-        _ => None,
-    };
+    let leads_there = |route: &&Route| route.forward().is_some_and(|forward| forward.pool == id);
+    let cache = |route: &Route| route.forward()?.cache.clone();
     let first = routes.all().iter().find(leads_there);
     Route {
         matches: Vec::new(),
-        action: Action::Forward { pool: id, unsafe_pool: None, cache: first.and_then(cache) },
+        action: Action::Forward(Forward { pool: id, unsafe_pool: None, cache: first.and_then(cache) }),
         request: first.map(|route| route.request.clone()).unwrap_or_default(),
         response: first.map(|route| route.response.clone()).unwrap_or_default(),
         hsts: None,

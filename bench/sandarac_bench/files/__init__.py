@@ -1,0 +1,1 @@
+"""`bench/files`: files of a directory, served beside nginx and Apache."""

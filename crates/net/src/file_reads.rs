@@ -1,0 +1,133 @@
+//! Reads of files that may wait for a disk. A core does not wait: it sends what the system has in memory, and lets another
+//! thread read the rest.
+
+use bytes::Bytes;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+use sandarac_message::FileRange;
+use std::future::Future;
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::FileExt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::task::JoinHandle;
+
+/// Bytes that are looked for in memory, and then sent, in one step.
+const STEP: usize = 256 * 1024;
+
+/// The distance of the bytes that are looked for. The system reads at least so much ahead, unless told otherwise.
+const PROBED_EVERY: usize = 128 * 1024;
+
+/// Bytes that a thread reads at a time. A client that takes nothing holds so much memory.
+const READ: usize = 64 * 1024;
+
+/// What can be sent of a range.
+pub(crate) enum Ready {
+    /// So many bytes at its beginning, which are in memory of the system.
+    InMemory(usize),
+    /// These bytes, which are those at its beginning. None if the file ends before, or cannot be read.
+    Read(Bytes),
+}
+
+/// The read of one range at a time.
+#[derive(Default)]
+pub(crate) struct FileReads(Option<JoinHandle<io::Result<Vec<u8>>>>);
+
+impl FileReads {
+    /// What can be sent of `range` now. If that is nothing, a thread reads. The range MUST be the same until this is ready.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, range: &FileRange) -> Poll<Ready> {
+        if !range.may_wait {
+            return Poll::Ready(Ready::InMemory(range.len));
+        }
+        if self.0.is_none() {
+            let len = in_memory(range);
+            if len > 0 {
+                return Poll::Ready(Ready::InMemory(len));
+            }
+            let FileRange { file, start, len, .. } = range.clone();
+            self.0 = Some(tokio::task::spawn_blocking(move || {
+                let mut bytes = vec![0; len.min(READ)];
+                let read = file.read_at(&mut bytes, start)?;
+                bytes.truncate(read);
+                Ok(bytes)
+            }));
+        }
+        let Some(reading) = &mut self.0 else { return Poll::Pending };
+        let read = ready!(Pin::new(reading).poll(cx));
+        self.0 = None;
+        let bytes = read.map_err(io::Error::other).and_then(|read| read).unwrap_or_default();
+        Poll::Ready(Ready::Read(bytes.into()))
+    }
+}
+
+/// The bytes at the beginning of `range` that can be read without waiting, up to [`STEP`].
+fn in_memory(range: &FileRange) -> usize {
+    let len = range.len.min(STEP);
+    let mut at = 0;
+    while at < len {
+        if !is_in_memory(range, at) {
+            return at;
+        }
+        at += PROBED_EVERY;
+    }
+    if is_in_memory(range, len - 1) { len } else { at - PROBED_EVERY }
+}
+
+/// Whether reading the byte at this position does not wait.
+fn is_in_memory(range: &FileRange, at: usize) -> bool {
+    let mut byte = [0];
+    loop {
+        let into = &mut [IoSliceMut::new(&mut byte)];
+        return match preadv2(&*range.file, into, range.start + at as u64, ReadWriteFlags::NOWAIT) {
+            // Where the file ends now, sending it will tell.
+            Ok(_) => true,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN | Errno::OPNOTSUPP) => false,
+            Err(_) => true,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    fn range(content: usize, may_wait: bool) -> FileRange {
+        let path = std::env::temp_dir().join(format!("sandarac-file-reads-{}-{content}", std::process::id()));
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&vec![b'x'; content]).unwrap();
+        let file = Arc::new(File::open(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        FileRange { file, start: 0, len: content, may_wait }
+    }
+
+    #[test]
+    fn what_was_just_written_is_in_memory_up_to_one_step() {
+        let mut cx = Context::from_waker(Waker::noop());
+        for (content, found) in [(13, 13), (100_000, 100_000), (STEP, STEP), (4 * STEP, STEP)] {
+            match FileReads::default().poll(&mut cx, &range(content, true)) {
+                Poll::Ready(Ready::InMemory(len)) => assert_eq!(len, found),
+                _ => panic!("{content} bytes are in memory"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_in_memory_is_read_by_a_thread_and_is_empty_past_the_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            // The file of a process is never in memory.
+            let file = Arc::new(File::open("/proc/self/status").unwrap());
+            for (start, some) in [(0, true), (1 << 20, false)] {
+                let range = FileRange { file: file.clone(), start, len: 10, may_wait: true };
+                let mut reads = FileReads::default();
+                let ready = std::future::poll_fn(|cx| reads.poll(cx, &range)).await;
+                let Ready::Read(bytes) = ready else { panic!("it was read") };
+                assert_eq!(&bytes[..bytes.len().min(5)], if some { &b"Name:"[..] } else { b"" });
+            }
+        });
+    }
+}

@@ -1,0 +1,317 @@
+//! Files: requests that are answered from a directory tree.
+//!
+//! ```text
+//! path ── name ── resolve ─┬ file ───── deliver (whole, ranges, 304)
+//!          (cache, tree)   ├ redirect to the path with a slash
+//!                          ├ listing
+//!                          └ nothing ── the pool of the route, or a refusal
+//! ```
+//!
+//! A core answers in place from what it knows, and from what the system has in memory. Only what may wait for a disk becomes an exchange,
+//! whose work is done by another thread.
+
+mod cache;
+mod deliver;
+mod listing;
+mod name;
+mod refusal;
+mod representation;
+mod resolve;
+mod tree;
+mod walk;
+
+pub(crate) use cache::FileCache;
+pub use cache::file_descriptors;
+pub use refusal::FileRefusal;
+
+use crate::respond::Synthetic;
+use crate::site::{LocalSite, Site};
+use crate::step::received::Received;
+use bytes::Bytes;
+use cache::{KeyOf, Looked};
+pub(crate) use deliver::FileBody;
+use deliver::{Delivery, choose};
+use representation::{EditsOf, Representation};
+use resolve::{Asked, Resolution, resolve};
+use sandarac_message::status_fields::CacheStatus;
+use sandarac_message::target::route_path;
+use sandarac_message::{FieldsBuf, Name, RequestHead, Timestamp};
+use sandarac_net::{Moment, Response, off_core};
+use sandarac_policy::{FileRule, RequestParts, RouteId};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+use tree::{Absent, On, Tree};
+
+/// How long a request waits for a disk.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A request for a file.
+pub(crate) struct FileRequest<'a> {
+    site: &'a LocalSite,
+    rule: &'a Arc<FileRule>,
+    received: &'a Received<'a>,
+    path: Cow<'a, [u8]>,
+    /// What its response depends on.
+    key: Cow<'a, [u8]>,
+}
+
+/// What answers a request.
+pub(crate) enum Found {
+    /// A file.
+    File(FileFound),
+    /// A redirect.
+    Redirect(Synthetic),
+    /// A list of a directory, which has to be made.
+    Listing(ListingFound),
+    /// There is no file.
+    Nothing(FileRefusal),
+}
+
+/// A file that answers requests for one path, in all its codings.
+pub(crate) struct FileFound(Arc<Resolution>);
+
+/// A directory that is to be listed.
+pub(crate) struct ListingFound {
+    tree: Arc<Tree>,
+    name: Vec<u8>,
+    /// The path as routes see it.
+    shown: Vec<u8>,
+}
+
+impl<'a> FileRequest<'a> {
+    /// A request that was received by a route with this rule.
+    pub(crate) fn of(
+        site: &'a LocalSite,
+        rule: &'a Arc<FileRule>,
+        received: &'a Received<'a>,
+    ) -> FileRequest<'a> {
+        // It was read before, to find the route.
+        let path = route_path(received.target.path()).unwrap_or_default();
+        let key = match received.route.response.all.are_constant() {
+            true => path.clone(),
+            false => Cow::Owned([&received.host, &b" "[..], received.target.path_and_query].concat()),
+        };
+        FileRequest { site, rule, received, path, key }
+    }
+
+    fn key(&self) -> KeyOf<'_> {
+        KeyOf { route: self.received.route_id, text: &self.key }
+    }
+
+    /// What answers it, if that can be told without waiting.
+    pub(crate) fn known(&self) -> Option<Found> {
+        match self.look() {
+            Ok(found) => Some(found),
+            Err(Absent::Waits) => None,
+            Err(Absent::Refused(refusal)) => Some(Found::Nothing(refusal)),
+        }
+    }
+
+    fn look(&self) -> Result<Found, Absent> {
+        let files = self.site.files();
+        let now = Moment::now();
+        let mut looked = files.look(self.key(), now);
+        if let Looked::Due(tree) = &looked {
+            let tree = Tree::open(self.rule, tree.as_ref(), On::Core)?;
+            files.looked_at(self.received.route_id, tree, now);
+            looked = files.look_again(self.key());
+        }
+        match looked {
+            Looked::Valid(resolution) => Ok(self.found(resolution)),
+            Looked::Old(before, tree, turn) if tree.is_local => {
+                let asked = Asked {
+                    tree: &tree,
+                    path: &self.path,
+                    edits: EditsOf {
+                        edits: &self.received.route.response.all,
+                        request: RequestParts {
+                            host: &self.received.host,
+                            target: self.received.target.path_and_query,
+                            ..RequestParts::default()
+                        },
+                    },
+                    known: before.as_deref(),
+                    on: On::Core,
+                };
+                // Without a descriptor, the exchange closes some and tries again.
+                let resolution = resolve(asked).map_err(|absent| match absent {
+                    Absent::Refused(FileRefusal::NoDescriptors) => Absent::Waits,
+                    absent => absent,
+                })?;
+                let resolution = Arc::new(resolution);
+                files.keep(self.key(), resolution.clone(), turn);
+                Ok(self.found(resolution))
+            }
+            Looked::Old(..) | Looked::Due(_) => Err(Absent::Waits),
+        }
+    }
+
+    /// What answers it. Other threads do what may wait.
+    pub(crate) async fn find(&self) -> Found {
+        match self.find_or_refuse().await {
+            Ok(found) => found,
+            Err(refusal) => Found::Nothing(refusal),
+        }
+    }
+
+    async fn find_or_refuse(&self) -> Result<Found, FileRefusal> {
+        let files = self.site.files();
+        let mut may_retry = true;
+        loop {
+            match self.look() {
+                Err(Absent::Waits) => {}
+                Err(Absent::Refused(refusal)) => return Err(refusal),
+                Ok(found) => return Ok(found),
+            }
+            let opening = match files.open(self.key()) {
+                Ok(opening) => opening,
+                Err(waiters) => {
+                    waiters.notified().await;
+                    continue;
+                }
+            };
+            let began = Moment::now();
+            let (tree, is_due, before) = match files.look(self.key(), began) {
+                Looked::Old(before, tree, _) => (Some(tree), false, before),
+                Looked::Due(tree) => (tree, true, None),
+                Looked::Valid(_) => continue,
+            };
+            let work = Work {
+                site: self.site.shared(),
+                route: self.received.route_id,
+                rule: self.rule.clone(),
+                tree,
+                is_due,
+                before,
+                path: self.path.to_vec(),
+                host: self.received.host.to_vec(),
+                target: self.received.target.path_and_query.to_vec(),
+            };
+            let done = off_core(move || work.run()).await.ok_or(FileRefusal::Unreadable)?;
+            drop(opening);
+            let (tree, resolution) = match done {
+                // With those that were closed, it may go now.
+                Err(FileRefusal::NoDescriptors) if std::mem::take(&mut may_retry) => {
+                    files.close_half();
+                    continue;
+                }
+                done => done?,
+            };
+            if is_due {
+                files.looked_at(self.received.route_id, tree.clone(), began);
+            }
+            let resolution = Arc::new(resolution);
+            if let Looked::Old(_, current, turn) = files.look_again(self.key())
+                && Arc::ptr_eq(&current, &tree)
+            {
+                files.keep(self.key(), resolution.clone(), turn);
+            }
+            return Ok(self.found(resolution));
+        }
+    }
+
+    fn found(&self, resolution: Arc<Resolution>) -> Found {
+        match &*resolution {
+            Resolution::File(_) => Found::File(FileFound(resolution)),
+            Resolution::Listing(tree, name) => {
+                let (tree, name, shown) = (tree.clone(), name.clone(), self.path.to_vec());
+                Found::Listing(ListingFound { tree, name, shown })
+            }
+            Resolution::WithSlash => Found::Redirect(self.redirect()),
+            Resolution::Nothing(refusal) => Found::Nothing(*refusal),
+        }
+    }
+
+    /// To the same path with a slash, so that references in the page are below it.
+    fn redirect(&self) -> Synthetic {
+        // It was read before, to find the file.
+        let name = name::file_path(&self.path).unwrap_or_default();
+        let to = name::with_slash(&name, self.received.target.query());
+        let mut fields = FieldsBuf::new();
+        let _ = fields.add(Name::Location, &to);
+        Synthetic { status: 301, fields, body: Bytes::new() }
+    }
+}
+
+impl FileFound {
+    /// Whether it is so small that the log may count it as sent when it is queued.
+    pub(crate) fn is_small(&self) -> bool {
+        const SMALL: u64 = 2 << 20;
+        self.files().first().is_some_and(|file| file.len() <= SMALL)
+    }
+
+    fn files(&self) -> &[Arc<Representation>] {
+        match &*self.0 {
+            Resolution::File(files) => files,
+            _ => &[],
+        }
+    }
+
+    /// Passes the head of the response to `begin`. Returns its status, and the body if one follows.
+    pub(crate) fn begin(
+        &self,
+        request: &RequestHead<'_>,
+        now: Timestamp,
+        cache_status: Option<(CacheStatus<'_>, &str)>,
+        begin: impl FnOnce(Response<'_>),
+    ) -> (u16, Option<FileBody>) {
+        let file = choose(self.files(), request.fields);
+        let delivered = Delivery { file, request, now, cache_status }.begin(begin);
+        (delivered.status, delivered.body)
+    }
+}
+
+impl ListingFound {
+    /// Makes the page, on another thread.
+    pub(crate) async fn page(self) -> Result<Synthetic, FileRefusal> {
+        let ListingFound { tree, name, shown } = self;
+        let page = off_core(move || listing::list(&tree, &name, &shown)).await;
+        let page = page.ok_or(FileRefusal::Unreadable)?.map_err(refused)?;
+        let mut fields = FieldsBuf::new();
+        for (name, value) in [
+            (&b"Content-Type"[..], &b"text/html; charset=utf-8"[..]),
+            (b"Cache-Control", b"no-cache"),
+            (b"Content-Security-Policy", b"default-src 'none'; style-src 'unsafe-inline'"),
+        ] {
+            let _ = fields.push(name, value);
+        }
+        Ok(Synthetic { status: 200, fields, body: page.into() })
+    }
+}
+
+fn refused(absent: Absent) -> FileRefusal {
+    match absent {
+        Absent::Refused(refusal) => refusal,
+        // A thread waits for what it asks.
+        Absent::Waits => FileRefusal::Unreadable,
+    }
+}
+
+/// The work of a thread: to look at a tree, if that is due, and at a file in it.
+struct Work {
+    site: Arc<Site>,
+    route: RouteId,
+    rule: Arc<FileRule>,
+    tree: Option<Arc<Tree>>,
+    is_due: bool,
+    before: Option<Arc<Resolution>>,
+    path: Vec<u8>,
+    host: Vec<u8>,
+    target: Vec<u8>,
+}
+
+impl Work {
+    fn run(self) -> Result<(Arc<Tree>, Resolution), FileRefusal> {
+        let tree = match self.tree {
+            Some(tree) if !self.is_due => tree,
+            before => Tree::open(&self.rule, before.as_ref(), On::Thread).map_err(refused)?,
+        };
+        let request = RequestParts { host: &self.host, target: &self.target, ..RequestParts::default() };
+        let edits = EditsOf { edits: &self.site.config.routes[self.route].response.all, request };
+        let known = self.before.as_deref();
+        let asked = Asked { tree: &tree, path: &self.path, edits, known, on: On::Thread };
+        let resolution = resolve(asked).map_err(refused)?;
+        Ok((tree, resolution))
+    }
+}

@@ -1,0 +1,89 @@
+//! Files: a request that is answered from a directory tree, where that may wait for a disk.
+
+use super::deliver::{count_end, synth};
+use super::receive::{Verdict, forward};
+use super::received::Received;
+use crate::Fault;
+use crate::downstream::Downstream;
+use crate::exchange::state::{Exchange, Sent};
+use crate::files::{FileRefusal, FileRequest, Found, PATIENCE};
+use crate::handling::{Detail, Handling};
+use crate::log_throttle::LogTopic;
+use crate::record::Outcome;
+use sandarac_net::{wall, within};
+use sandarac_policy::FileRule;
+use std::sync::Arc;
+
+/// What became of a request for a file.
+pub(crate) enum FilesEnd {
+    /// It was answered.
+    Sent(Sent),
+    /// There is no file: the pool of the route answers.
+    Forward(Verdict),
+}
+
+/// The handling of a request that a file answers.
+pub(crate) const fn handling() -> Handling {
+    Handling { detail: Some(Detail::File), ..Handling::new(Outcome::File) }
+}
+
+/// What is done without a file.
+pub(crate) fn without_file(
+    received: &Received<'_>,
+    request: &sandarac_message::RequestHead<'_>,
+    refusal: FileRefusal,
+) -> Result<Verdict, Fault> {
+    match received.route.forward() {
+        Some(to) if refusal.is_absence() => forward(received, request, to),
+        _ => Err(Fault::File(refusal)),
+    }
+}
+
+/// Finds the file, and sends it.
+pub(crate) async fn files(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    rule: &Arc<FileRule>,
+) -> Result<FilesEnd, Fault> {
+    let asked = FileRequest::of(exchange.site, rule, received);
+    let late = Fault::File(FileRefusal::Late);
+    let found = within(PATIENCE, asked.find()).await;
+    let found = found.unwrap_or(Found::Nothing(FileRefusal::Late));
+    let sent = match found {
+        Found::Nothing(refusal) => {
+            if refusal.status() >= 500 {
+                complain(exchange, rule, refusal);
+            }
+            return without_file(received, &exchange.request, refusal).map(FilesEnd::Forward);
+        }
+        Found::Redirect(answer) => {
+            exchange.handling = Handling::new(Outcome::Synth);
+            synth(exchange, down, answer).await
+        }
+        Found::Listing(listing) => {
+            let page = within(PATIENCE, listing.page()).await.ok_or(late)?.map_err(Fault::File)?;
+            exchange.handling = handling();
+            synth(exchange, down, page).await
+        }
+        Found::File(file) => {
+            exchange.handling = handling();
+            let tells = exchange.site.config.cache.cache_status;
+            let cache_status = tells.then(|| (exchange.handling.cache_status(), exchange.site.name()));
+            let (status, body) =
+                file.begin(&exchange.request, wall(), cache_status, |response| down.begin(response));
+            exchange.count(None);
+            let (bytes, end) = down.send(body).await;
+            count_end(&exchange.core.counters, &end);
+            Sent { status, bytes }
+        }
+    };
+    Ok(FilesEnd::Sent(sent))
+}
+
+/// Logs a fault of the system that serves the files.
+fn complain(exchange: &Exchange<'_>, rule: &FileRule, refusal: FileRefusal) {
+    let root = rule.root.display().to_string();
+    let topic = LogTopic::Files(root.clone().into(), refusal.name());
+    exchange.core.shared.log_throttled(topic, || format!("files in {root}: {}", refusal.text()));
+}
