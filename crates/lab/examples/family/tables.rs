@@ -162,6 +162,9 @@ fn print_groups(judged: &[Judged<'_>], references: &[Vec<&str>]) {
             .iter()
             .filter(|scenario| scenario.drawn.number < SCENARIOS && belongs(scenario.drawn))
             .collect();
+        if members.is_empty() {
+            continue;
+        }
         let mean = |at: usize, closed: bool, number: fn(&Ratios) -> f64| {
             let counted = members.iter().filter(|scenario| !(closed && scenario.drawn.open));
             let logs: Vec<f64> = counted.map(|scenario| number(&scenario.ratios[at]).ln()).collect();
