@@ -17,7 +17,7 @@ const FEW_LOADS: f64 = 0.01;
 /// that is enough.
 const ENOUGH: [f64; 2] = [0.95, 0.97];
 
-/// The scenarios in which that must be so.
+/// The percentage of scenarios in which that must be so.
 const MOST: usize = 95;
 
 /// How the subject compares with a reference in a scenario.
@@ -194,7 +194,7 @@ fn print_bars(judged: &[Judged<'_>]) {
             .filter(|(_, ratio)| *ratio < enough)
             .map(|(scenario, ratio)| format!("{} ({ratio:.2})", scenario.drawn.number))
             .collect();
-        let holds = counted().count() - below.len() >= MOST;
+        let holds = 100 * (counted().count() - below.len()) >= MOST * counted().count();
         println!(
             "At least {enough} of {of}, in throughput, or in p99 under open load: {} of {}, {}. Below: {}",
             counted().count() - below.len(),
