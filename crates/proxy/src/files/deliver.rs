@@ -91,7 +91,7 @@ impl Delivery<'_> {
     fn whole(self, begin: impl FnOnce(Response<'_>)) -> Delivered {
         let date = date::format(self.now);
         let added = [(Name::Date, &date[..])];
-        let response = self.response(200, b"OK", Base::Stored(&self.file.head), Length::Told);
+        let response = self.response(200, b"OK", Base::Stored(&self.file.head, self.file), Length::Told);
         begin(Response { added: &added, ..response });
         let len = self.file.len();
         let body =

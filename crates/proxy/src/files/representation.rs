@@ -6,13 +6,14 @@ use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use sandarac_message::{FieldsBuf, FileRange, Name, Piece, StoredHead, Timestamp, TooLarge, date, decimal};
+use sandarac_net::StoredBlock;
 use sandarac_policy::{Edits, RequestParts};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Files of at most this many bytes are held in memory: sending them takes one call of the system, and no descriptor is held.
 /// Above, sending from the file costs no more.
@@ -87,6 +88,8 @@ pub(super) struct Representation {
     varies: bool,
     /// The head of the response with the whole file.
     pub(super) head: StoredHead,
+    /// The same for HTTP/2, once a client of HTTP/2 has got it.
+    block: OnceLock<Vec<u8>>,
     content: Content,
 }
 
@@ -131,7 +134,20 @@ impl Found {
             Some(bytes) => Content::Small(bytes),
             None => Content::Open { file: Arc::new(self.file), may_wait },
         };
-        Ok(Arc::new(Representation { stamp, coding: self.coding, varies, head, content }))
+        Ok(Arc::new(Representation {
+            stamp,
+            coding: self.coding,
+            varies,
+            head,
+            block: OnceLock::new(),
+            content,
+        }))
+    }
+}
+
+impl StoredBlock for Representation {
+    fn block(&self, make: fn(&StoredHead) -> Vec<u8>) -> Option<&[u8]> {
+        Some(self.block.get_or_init(|| make(&self.head)))
     }
 }
 

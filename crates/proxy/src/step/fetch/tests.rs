@@ -98,7 +98,6 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             cgi: None,
             framing: BodyFraming::None,
             edits: &received.route.response,
-            cgi: None,
         };
         let audience = Audience::attended();
         let response = attempt(&context, &request, link, &mut Recipient::Audience(&audience), false).await;
