@@ -25,12 +25,18 @@ pub(super) struct Http2 {
     /// The authority of a request without one, and whether the connection has TLS.
     authority: Box<str>,
     is_tls: bool,
-    /// The protocol and the Sec-WebSocket-Key of an upgrade.
-    upgrade: Option<(Box<[u8]>, Option<Box<[u8]>>)>,
+    upgrade: Option<Upgrade>,
     /// Whether a head has arrived.
     answered: bool,
     /// Whether the body is not wanted.
     is_dropped: bool,
+}
+
+/// An upgrade that was asked for.
+struct Upgrade {
+    protocol: Box<[u8]>,
+    /// Sec-WebSocket-Key, if it is one to WebSocket.
+    key: Option<Box<[u8]>>,
 }
 
 impl Http2 {
@@ -57,7 +63,7 @@ impl Http2 {
                 return Err(Fault::NoExtendedConnect);
             }
             let key = request.fields.view().all_named(b"Sec-WebSocket-Key").next();
-            self.upgrade = Some((protocol.into(), key.map(Box::from)));
+            self.upgrade = Some(Upgrade { protocol: protocol.into(), key: key.map(Box::from) });
         }
         let method = if protocol.is_some() { Method::Connect } else { request.method };
         let block = self.encode(request, protocol, own).map_err(|_| Fault::HeadTooLarge)?;
@@ -182,7 +188,7 @@ impl Http2 {
         let fields = match (switched, upgrade) {
             (false, _) => of_final(status, reason, view, self.stream.remaining())?,
             (true, None) => of_switched(view)?,
-            (true, Some((protocol, key))) => {
+            (true, Some(Upgrade { protocol, key })) => {
                 let mut fields = of_switched(view)?;
                 fields.add(Name::Connection, b"Upgrade")?;
                 fields.add(Name::Upgrade, protocol)?;
