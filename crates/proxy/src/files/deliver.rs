@@ -166,7 +166,7 @@ impl Delivery<'_> {
     }
 
     fn response<'r>(&'r self, status: u16, reason: &'r [u8], base: Base<'r>, length: Length) -> Response<'r> {
-        let cache_status = self.cache_status.as_ref().map(|(status, name)| (status.clone(), *name));
+        let cache_status = self.cache_status.as_ref().map(|(status, name)| (*status, *name));
         Response { cache_status, ..Response::new(status, reason, base, length) }
     }
 }
