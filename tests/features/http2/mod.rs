@@ -5,6 +5,7 @@ mod endings;
 mod flow;
 mod heads;
 mod messages;
+mod resets;
 mod tunnels;
 
 use sandarac_test_support::http2::Http2;
