@@ -9,7 +9,7 @@ use sandarac_wire::h2::hpack::encode::{self, Strings};
 pub(super) fn response(out: &mut Vec<u8>, response: &Response<'_>, mut prioritise: impl FnMut(&[u8])) {
     encode::status(out, response.status);
     response.for_each_field(|id, name, value| {
-        if is_of_connection(id) {
+        if is_of_connection(id, name) {
             return;
         }
         if id == Name::Other && name.eq_ignore_ascii_case(b"priority") {
@@ -32,9 +32,14 @@ pub(super) fn trailers(fields: Fields<'_>) -> Vec<u8> {
 }
 
 /// Whether a field describes an HTTP/1 connection (RFC 9113 §8.2.2).
-fn is_of_connection(name: Name) -> bool {
-    matches!(
-        name,
-        Name::Connection | Name::KeepAlive | Name::ProxyConnection | Name::TransferEncoding | Name::Upgrade
-    )
+fn is_of_connection(id: Name, name: &[u8]) -> bool {
+    match id {
+        Name::Connection
+        | Name::KeepAlive
+        | Name::ProxyConnection
+        | Name::TransferEncoding
+        | Name::Upgrade => true,
+        Name::Other => name.eq_ignore_ascii_case(b"http2-settings"),
+        _ => false,
+    }
 }
