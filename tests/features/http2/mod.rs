@@ -1,6 +1,7 @@
 //! HTTP/2 to clients, frame by frame.
 
 mod attacks;
+mod bodies;
 mod endings;
 mod flow;
 mod heads;
