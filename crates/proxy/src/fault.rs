@@ -28,6 +28,8 @@ pub enum Fault {
     MethodNotAllowed,
     /// CONNECT or an upgrade that no rule allows.
     TunnelNotAllowed,
+    /// An extended CONNECT (RFC 8441 §4) for a protocol that no rule allows.
+    ProtocolNotAllowed,
     /// CONNECT with a body, which has no meaning (RFC 9110 §9.3.6) and might be read as the tunnel's first
     /// bytes.
     TunnelWithBody,
@@ -69,6 +71,8 @@ pub enum Fault {
     TooManyInterim,
     /// 101 although no other protocol was requested.
     UnaskedSwitch,
+    /// Success in response to an extended CONNECT, but no tunnel.
+    TunnelIgnored,
     /// The response broke off.
     ResponseBroken,
     /// The header edits make the head too large.
@@ -79,7 +83,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 33] = [
+    pub const EACH: [Fault; 35] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -87,6 +91,7 @@ impl Fault {
         Fault::NoRoute,
         Fault::MethodNotAllowed,
         Fault::TunnelNotAllowed,
+        Fault::ProtocolNotAllowed,
         Fault::TunnelWithBody,
         Fault::BodyTooLarge,
         Fault::BodyBroken(None),
@@ -110,6 +115,7 @@ impl Fault {
         Fault::BadResponse(Refusal::ALL[0]),
         Fault::TooManyInterim,
         Fault::UnaskedSwitch,
+        Fault::TunnelIgnored,
         Fault::ResponseBroken,
         Fault::HeadTooLarge,
         Fault::Loop,
@@ -125,6 +131,7 @@ impl Fault {
             Fault::NoRoute => "no-route",
             Fault::MethodNotAllowed => "method-not-allowed",
             Fault::TunnelNotAllowed => "tunnel-not-allowed",
+            Fault::ProtocolNotAllowed => "protocol-not-allowed",
             Fault::TunnelWithBody => "tunnel-with-body",
             Fault::BodyTooLarge => "body-too-large",
             Fault::BodyBroken(_) => "body-broken",
@@ -146,6 +153,7 @@ impl Fault {
             Fault::BadResponse(_) => "bad-response",
             Fault::TooManyInterim => "too-many-interim",
             Fault::UnaskedSwitch => "unasked-switch",
+            Fault::TunnelIgnored => "tunnel-ignored",
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
             Fault::Loop => "loop",
@@ -161,6 +169,8 @@ impl Fault {
             Fault::NoRoute => 404,
             Fault::MethodNotAllowed => 405,
             Fault::TunnelNotAllowed => 405,
+            // RFC 9220 §3.
+            Fault::ProtocolNotAllowed => 501,
             Fault::BodyTooLarge => 413,
             Fault::BodyLate | Fault::ClientGone => 408,
             Fault::PurgeDenied => 403,
@@ -174,6 +184,7 @@ impl Fault {
             | Fault::BadResponse(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
+            | Fault::TunnelIgnored
             | Fault::ResponseBroken
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
@@ -192,9 +203,10 @@ impl Fault {
             | Fault::BodyTooLarge
             | Fault::BodyLate
             | Fault::ClientGone => ProxyError::HttpRequestError,
-            Fault::MethodNotAllowed | Fault::TunnelNotAllowed | Fault::PurgeDenied => {
-                ProxyError::HttpRequestDenied
-            }
+            Fault::MethodNotAllowed
+            | Fault::TunnelNotAllowed
+            | Fault::ProtocolNotAllowed
+            | Fault::PurgeDenied => ProxyError::HttpRequestDenied,
             Fault::NoRoute => ProxyError::DestinationNotFound,
             Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) | Fault::QueuedTooLong => {
                 ProxyError::ConnectionLimitReached
@@ -208,7 +220,9 @@ impl Fault {
             Fault::NoResponse => ProxyError::ConnectionTerminated,
             Fault::ResponseLate => ProxyError::HttpResponseTimeout,
             Fault::BadResponse(refusal) => proxy_error(*refusal),
-            Fault::Unasked | Fault::TooManyInterim | Fault::UnaskedSwitch => ProxyError::HttpProtocolError,
+            Fault::Unasked | Fault::TooManyInterim | Fault::UnaskedSwitch | Fault::TunnelIgnored => {
+                ProxyError::HttpProtocolError
+            }
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
             Fault::NoDescriptors | Fault::HeadTooLarge => ProxyError::ProxyInternalError,
@@ -225,6 +239,7 @@ impl Fault {
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
+            Fault::ProtocolNotAllowed => "no rule allows a tunnel for this protocol here".into(),
             Fault::TunnelWithBody => "a CONNECT request has no body".into(),
             Fault::BodyTooLarge => "the request body is too large".into(),
             Fault::BodyBroken(None) => "the request body broke off".into(),
@@ -249,6 +264,7 @@ impl Fault {
             Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
             Fault::TooManyInterim => "the backend sent interim responses without end".into(),
             Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
+            Fault::TunnelIgnored => "the backend responded as if no tunnel had been requested".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
@@ -284,6 +300,7 @@ impl Fault {
                 | Fault::BadResponse(_)
                 | Fault::TooManyInterim
                 | Fault::UnaskedSwitch
+                | Fault::TunnelIgnored
                 | Fault::ResponseBroken
         )
     }
