@@ -31,6 +31,8 @@ pub enum Fault {
     MethodNotAllowed,
     /// CONNECT or an upgrade that no rule allows.
     TunnelNotAllowed,
+    /// An extended CONNECT (RFC 8441 §4) for a protocol that no rule allows.
+    ProtocolNotAllowed,
     /// CONNECT with a body, which has no meaning (RFC 9110 §9.3.6) and might be read as the tunnel's first
     /// bytes.
     TunnelWithBody,
@@ -88,6 +90,8 @@ pub enum Fault {
     Http2(StreamFault),
     /// The request asks for another protocol, and the backend does not offer that over HTTP/2 (RFC 8441 §3).
     NoExtendedConnect,
+    /// Success in response to an extended CONNECT, but no tunnel.
+    TunnelIgnored,
     /// The response broke off.
     ResponseBroken,
     /// The header edits make the head too large.
@@ -100,7 +104,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 56] = [
+    pub const EACH: [Fault; 58] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -108,6 +112,7 @@ impl Fault {
         Fault::NoRoute,
         Fault::MethodNotAllowed,
         Fault::TunnelNotAllowed,
+        Fault::ProtocolNotAllowed,
         Fault::TunnelWithBody,
         Fault::BodyTooLarge,
         Fault::BodyNotGathered,
@@ -143,6 +148,7 @@ impl Fault {
         Fault::Http2(StreamFault::Violation(h2::Fault::ContentLengthMismatch)),
         Fault::Http2(StreamFault::Unresponsive),
         Fault::NoExtendedConnect,
+        Fault::TunnelIgnored,
         Fault::ResponseBroken,
         Fault::HeadTooLarge,
         Fault::Loop,
@@ -169,6 +175,7 @@ impl Fault {
             Fault::NoRoute => "no-route",
             Fault::MethodNotAllowed => "method-not-allowed",
             Fault::TunnelNotAllowed => "tunnel-not-allowed",
+            Fault::ProtocolNotAllowed => "protocol-not-allowed",
             Fault::TunnelWithBody => "tunnel-with-body",
             Fault::BodyTooLarge => "body-too-large",
             Fault::BodyNotGathered => "body-not-gathered",
@@ -198,6 +205,7 @@ impl Fault {
             Fault::NoHttp2 => "no-http2",
             Fault::Http2(fault) => stream_fault_name(*fault),
             Fault::NoExtendedConnect => "no-extended-connect",
+            Fault::TunnelIgnored => "tunnel-ignored",
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
             Fault::File(refusal) => refusal.name(),
@@ -215,6 +223,8 @@ impl Fault {
             Fault::NoRoute | Fault::NoScript => 404,
             Fault::MethodNotAllowed => 405,
             Fault::TunnelNotAllowed => 405,
+            // RFC 9220 §3.
+            Fault::ProtocolNotAllowed => 501,
             Fault::BodyTooLarge | Fault::BodyNotGathered => 413,
             Fault::BodyLate | Fault::ClientGone => 408,
             Fault::PurgeDenied => 403,
@@ -236,6 +246,7 @@ impl Fault {
             | Fault::NoHttp2
             | Fault::Http2(_)
             | Fault::NoExtendedConnect
+            | Fault::TunnelIgnored
             | Fault::ResponseBroken
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
@@ -255,9 +266,10 @@ impl Fault {
             | Fault::BodyNotGathered
             | Fault::BodyLate
             | Fault::ClientGone => ProxyError::HttpRequestError,
-            Fault::MethodNotAllowed | Fault::TunnelNotAllowed | Fault::PurgeDenied => {
-                ProxyError::HttpRequestDenied
-            }
+            Fault::MethodNotAllowed
+            | Fault::TunnelNotAllowed
+            | Fault::ProtocolNotAllowed
+            | Fault::PurgeDenied => ProxyError::HttpRequestDenied,
             Fault::File(refusal) => refusal.proxy_error(),
             Fault::NoRoute | Fault::NoScript => ProxyError::DestinationNotFound,
             Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull)
@@ -281,7 +293,8 @@ impl Fault {
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
             | Fault::NoHttp2
-            | Fault::Http2(_) => ProxyError::HttpProtocolError,
+            | Fault::Http2(_)
+            | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
@@ -301,6 +314,7 @@ impl Fault {
             Fault::NoRoute => "no route matches this request".into(),
             Fault::MethodNotAllowed => "the method is not allowed here".into(),
             Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
+            Fault::ProtocolNotAllowed => "no rule allows a tunnel for this protocol here".into(),
             Fault::TunnelWithBody => "a CONNECT request has no body".into(),
             Fault::BodyTooLarge => "the request body is too large".into(),
             Fault::BodyNotGathered => {
@@ -335,6 +349,7 @@ impl Fault {
             Fault::NoHttp2 => "the backend does not speak HTTP/2".into(),
             Fault::Http2(fault) => stream_fault_text(*fault),
             Fault::NoExtendedConnect => "the backend offers no other protocol over HTTP/2".into(),
+            Fault::TunnelIgnored => "the backend responded as if no tunnel had been requested".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::File(refusal) => refusal.text().into(),
@@ -375,6 +390,7 @@ impl Fault {
                 | Fault::UnaskedSwitch
                 | Fault::NoHttp2
                 | Fault::Http2(_)
+                | Fault::TunnelIgnored
                 | Fault::ResponseBroken
         )
     }

@@ -204,3 +204,29 @@ fn an_upload_that_stops_is_answered_408_and_the_others_go_on() {
     let stream = client.get("/", &[]);
     assert_eq!(client.response(stream).status, 200);
 }
+
+#[test]
+fn interim_responses_are_dropped_for_a_client_that_does_not_read() {
+    const STREAMS: usize = 25;
+    let gate = Gate::new();
+    let held = gate.clone();
+    let hint = format!("Link: </{}>\r\n", "x".repeat(30_000));
+    let (proxy, origin) = before(move |_| {
+        let reply = reply(200).cache("no-store").body("page").hold(&held);
+        (0..40).fold(reply, |reply, _| reply.interim(103, &hint))
+    });
+    let conn = Conn::to(proxy.address());
+    conn.shrink_receive_buffer();
+    let mut client = Http2::over(conn, &[]);
+    let streams: Vec<u32> = (0..STREAMS).map(|n| client.get(&format!("/{n}"), &[])).collect();
+    origin.reached(STREAMS);
+    let before = proxy.resident_bytes();
+    gate.open();
+    within("the responses", || (proxy.metric("responses") == STREAMS as u64).then_some(()));
+    // 30 MB of interim responses came.
+    let grown = proxy.peak_resident_bytes().saturating_sub(before);
+    assert!(grown < 10 << 20, "{} KiB", grown / 1024);
+    for stream in streams {
+        assert_eq!(client.response(stream).text(), "page");
+    }
+}

@@ -1,10 +1,10 @@
 //! Heads that are refused, and what becomes of the rest: nothing of an attack on HTTP/1.1 reaches an origin.
 
 use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Ended, block, kind, usual};
-use sandarac_test_support::reply;
+use sandarac_test_support::{Origin, reply};
 
 use super::{before, before_with, config, connect};
-use crate::labelled;
+use crate::{labelled, sandarac};
 
 /// PROTOCOL_ERROR (RFC 9113 §7).
 const PROTOCOL_ERROR: u32 = 1;
@@ -36,6 +36,7 @@ const MALFORMED: &[(&str, &[Field])] = &[
     ("unknown-pseudo-field", &[(b":other", b"b")]),
     ("unknown-pseudo-field", &[(b":status", b"200")]),
     ("host-mismatch", &[(b"host", b"other.example")]),
+    ("repeated-host", &[(b"host", b"test.example"), (b"host", b"test.example")]),
     ("repeated-content-length", &[(b"content-length", b"0"), (b"content-length", b"0")]),
 ];
 
@@ -177,6 +178,73 @@ fn trailers_of_requests_obey_the_rule_of_http_1() {
     let stream = client.post("/", &[]);
     client.data(stream, "hello", false).trailers(stream, &[(":path", "/")]);
     assert_eq!(client.outcome(stream).unwrap_err(), Ended::Reset(PROTOCOL_ERROR));
+}
+
+#[test]
+fn fields_of_the_connection_to_a_backend_are_not_passed_on() {
+    for control in ["no-store", "max-age=60"] {
+        let (proxy, _origin) = before(move |_| {
+            reply(200)
+                .cache(control)
+                .with("HTTP2-Settings", "AAMAAABk")
+                .with("Keep-Alive", "timeout=5")
+                .with("X-Own", "1")
+        });
+        let mut client = connect(&proxy);
+        for _ in 0..2 {
+            let stream = client.get("/", &[]);
+            let response = client.response(stream);
+            assert_eq!(response.field("x-own"), Some("1"));
+            assert!(
+                !response.fields.has("http2-settings") && !response.fields.has("keep-alive"),
+                "{response:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn trailers_that_are_forwarded_pass_the_filters_of_http_1() {
+    let origin = Origin::new(|_| reply(200).cache("no-store"));
+    let text = config(&origin, "").replace("[[route]]", "forward_trailers = true\n\n[[route]]");
+    let proxy = sandarac().config(text).start();
+    let refused = [
+        ("authorization", "x"),
+        ("client-cert", ":AA==:"),
+        ("content-length", "7"),
+        ("content-type", "x/y"),
+        ("cookie", "a=b"),
+        ("expect", "100-continue"),
+        ("forwarded", "for=6.6.6.6"),
+        ("host", "evil.example"),
+        ("if-match", "*"),
+        ("max-forwards", "0"),
+        ("range", "bytes=0-"),
+        ("trailer", "x"),
+        ("via", "x"),
+        ("x-forwarded-for", "6.6.6.6"),
+        ("x-http-method-override", "PUT"),
+        ("x_underscore", "1"),
+    ];
+    let all = [&[("x-first", "1")][..], &refused, &[("x-last", "2")]].concat();
+    let lines: String = all.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let mut over_http1 = proxy.connect();
+    over_http1.send(format!(
+        "POST / HTTP/1.1\r\nHost: test.example\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n{lines}\r\n"
+    ));
+    over_http1.response().expect(200);
+    let expected = origin.last().trailers;
+    let mut client = connect(&proxy);
+    let stream = client.post("/", &[]);
+    client.data(stream, "hello", false).trailers(stream, &all);
+    assert_eq!(client.response(stream).status, 200);
+    let received = origin.last();
+    assert_eq!((received.version.as_str(), received.text().as_str()), ("HTTP/1.1", "hello"));
+    assert_eq!(received.trailers.names(), expected.names());
+    assert_eq!((received.trailers.get("x-first"), received.trailers.get("x-last")), (Some("1"), Some("2")));
+    for (name, _) in refused {
+        assert!(!received.trailers.has(name), "{name}");
+    }
 }
 
 #[test]

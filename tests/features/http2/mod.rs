@@ -1,10 +1,12 @@
 //! HTTP/2 to clients, frame by frame.
 
 mod attacks;
+mod bodies;
 mod endings;
 mod flow;
 mod heads;
 mod messages;
+mod resets;
 mod tunnels;
 
 use sandarac_test_support::http2::Http2;

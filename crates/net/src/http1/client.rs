@@ -21,6 +21,9 @@ use std::time::Duration;
 const DISCARDED: u64 = 64 * 1024;
 const DISCARD_FOR: Duration = Duration::from_secs(1);
 
+/// Bytes that wait for the socket. Above this, interim responses are dropped.
+const INTERIM_QUEUE: usize = 64 * 1024;
+
 /// What happens to a connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
@@ -267,7 +270,9 @@ impl Client for Http1Client<'_> {
     }
 
     fn interim(&mut self, cx: &mut Context<'_>, status: u16, reason: &[u8], fields: Fields<'_>) {
-        if self.version == Version::Http10 {
+        // Interim responses are optional (RFC 9110 §15.2), but a client that waits for 100 gets it.
+        let is_awaited = status == 100 && self.awaits_continue;
+        if self.version == Version::Http10 || !is_awaited && self.connection.conn.queued() > INTERIM_QUEUE {
             return;
         }
         self.awaits_continue &= status != 100;

@@ -224,10 +224,16 @@ impl Client for Http2Client {
     }
 
     fn interim(&mut self, _cx: &mut Context<'_>, status: u16, _reason: &[u8], fields: Fields<'_>) {
+        let mut streams = self.stream.streams.borrow_mut();
+        // A client that waits for 100 gets it.
+        let is_awaited = status == 100 && self.awaits_continue;
+        if !is_awaited && !streams.has_room_for_interim() {
+            return;
+        }
         self.awaits_continue &= status != 100;
         let mut block = Vec::new();
         encoder::bare_response(&mut block, status, fields);
-        self.stream.streams.borrow_mut().send_interim(self.stream.id, &block);
+        streams.send_interim(self.stream.id, &block);
     }
 
     fn begin(&mut self, response: Response<'_>) {

@@ -47,7 +47,7 @@ fn stored(head: &StoredHead) -> Vec<u8> {
 }
 
 fn field(out: &mut Vec<u8>, id: Name, name: &[u8], value: &[u8], strings: Strings) {
-    if !is_of_connection(id) {
+    if !is_of_connection(id, name) {
         encode::field(out, id, name, value, strings);
     }
 }
@@ -69,9 +69,14 @@ pub(super) fn trailers(fields: Fields<'_>) -> Vec<u8> {
 }
 
 /// Whether a field describes an HTTP/1 connection (RFC 9113 §8.2.2).
-fn is_of_connection(name: Name) -> bool {
-    matches!(
-        name,
-        Name::Connection | Name::KeepAlive | Name::ProxyConnection | Name::TransferEncoding | Name::Upgrade
-    )
+fn is_of_connection(id: Name, name: &[u8]) -> bool {
+    match id {
+        Name::Connection
+        | Name::KeepAlive
+        | Name::ProxyConnection
+        | Name::TransferEncoding
+        | Name::Upgrade => true,
+        Name::Other => name.eq_ignore_ascii_case(b"http2-settings"),
+        _ => false,
+    }
 }

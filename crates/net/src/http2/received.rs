@@ -3,14 +3,14 @@
 use super::client::{Http2Client, RequestBody};
 use super::in_place::{InPlace, Place};
 use super::streams::Streams;
-use crate::service::{Answer, Incoming, Peer, Request, Service, SessionLimits};
+use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::task::spawn;
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use sandarac_message::{Method, RequestHead, RequestHeadBuf, hop};
+use sandarac_message::{Method, RequestHead, RequestHeadBuf, TooLarge, hop};
 use sandarac_wire::h2::head::request;
-use sandarac_wire::h2::{ErrorCode, Priority};
+use sandarac_wire::h2::{ErrorCode, Priority, Refusal};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -39,7 +39,12 @@ impl ReceivedRequest<'_> {
         place: &mut Place<'_>,
     ) {
         let ReceivedRequest { id, request, priority, has_ended, began } = self;
-        let of_tunnel = request.protocol.map(|protocol| upgrading(&request.head, protocol));
+        let of_tunnel = request.protocol.map(|protocol| upgrading(&request.head, protocol)).transpose();
+        let Ok(of_tunnel) = of_tunnel else {
+            let mut client = InPlace::new(place, id, priority);
+            service.refuse(peer, &Refused::Http2(Refusal::HeadTooLarge), &[], &mut client);
+            return client.finish();
+        };
         let head = of_tunnel.as_ref().map_or(request.head, RequestHeadBuf::view);
         let is_tunnel = request.head.method == Method::Connect;
         let asked = Request { head, scheme: request.scheme, has_body: !has_ended && !is_tunnel, began };
@@ -82,22 +87,20 @@ impl<S: Service> Drop for PanicCounter<'_, S> {
     }
 }
 
-/// The HTTP/1.1 request with Upgrade that corresponds to an extended CONNECT (RFC 8441 §5).
-fn upgrading(head: &RequestHead<'_>, protocol: &[u8]) -> RequestHeadBuf {
+/// The HTTP/1.1 request with Upgrade that corresponds to an extended CONNECT (RFC 8441 §5). No other request over HTTP/2 has Upgrade.
+fn upgrading(head: &RequestHead<'_>, protocol: &[u8]) -> Result<RequestHeadBuf, TooLarge> {
     let mut upgrading =
         RequestHeadBuf::copy_of(&RequestHead { method: Method::Get, method_text: b"GET", ..*head });
     let fields = &mut upgrading.fields;
-    let mut add = |name, value: &[u8]| {
-        // If the head becomes too large by this, the origin declines the upgrade.
-        let _ = fields.push(name, value);
-    };
-    add(b"Connection", b"Upgrade");
-    add(b"Upgrade", protocol);
+    // They belong to the handshake of HTTP/1.1, which is made here.
+    fields.retain(|field| !field.is(b"Sec-WebSocket-Key") && !field.is(b"Sec-WebSocket-Accept"));
+    fields.push(b"Connection", b"Upgrade")?;
+    fields.push(b"Upgrade", protocol)?;
     if protocol.eq_ignore_ascii_case(b"websocket") {
         // HTTP/1.1 demands it (RFC 6455 §4.1), and HTTP/2 leaves it out.
         let mut nonce = [0; 16];
         rand::fill(&mut nonce).expect("the system has random numbers");
-        add(b"Sec-WebSocket-Key", STANDARD.encode(nonce).as_bytes());
+        fields.push(b"Sec-WebSocket-Key", STANDARD.encode(nonce).as_bytes())?;
     }
-    upgrading
+    Ok(upgrading)
 }

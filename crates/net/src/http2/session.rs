@@ -284,8 +284,10 @@ impl<'s, S: Service> Session<'s, S> {
                     self.service.refuse(self.peer, &Refused::Http2(refusal), &[], &mut client);
                     client.finish();
                 }
-                Some(Event::Malformed { refusal, .. }) => {
+                Some(Event::Malformed { stream, refusal }) => {
                     self.service.ignored(&Refused::Http2(refusal));
+                    // Its trailers may be malformed, long after its exchange began.
+                    streams.lose(stream, ErrorKind::ConnectionReset);
                 }
                 Some(Event::Data { stream, data, end_stream }) => {
                     streams.receive(stream, data, end_stream, output.inline());

@@ -23,6 +23,9 @@ pub(super) const BATCH: usize = 128 * 1024;
 const STREAM_QUEUE: usize = 256 * 1024;
 const CONNECTION_QUEUE: usize = 1024 * 1024;
 
+/// Bytes of heads that wait for the socket. Above this, interim responses are dropped: they are optional (RFC 9110 §15.2).
+const HEAD_QUEUE: usize = 64 * 1024;
+
 /// The open streams of a connection, and its codec.
 pub(super) struct Streams {
     pub(super) wire: Connection,
@@ -344,6 +347,11 @@ impl Streams {
         // If the stream was reset, that is noticed elsewhere.
         let _ = self.wire.send_head(id, block, ends, &mut self.out);
         self.wake_session();
+    }
+
+    /// Whether the client takes heads as fast as they come.
+    pub(super) fn has_room_for_interim(&self) -> bool {
+        self.out.len() <= HEAD_QUEUE
     }
 
     /// Sends an interim response.

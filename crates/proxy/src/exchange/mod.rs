@@ -22,6 +22,7 @@ use crate::client_certificate::with_certificates;
 use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::handling::{Detail, Handling};
+use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
@@ -33,6 +34,7 @@ use crate::step::{deliver, lookup, pass, pipe, purge};
 use crate::tally::StatusClass;
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
+use sandarac_message::caching::BypassReason;
 use sandarac_message::{RequestHead, hop};
 use sandarac_net::{Client, Incoming, Peer, boxed, wall};
 use sandarac_policy::Action;
@@ -140,7 +142,14 @@ fn judge<'e>(
         exchange.core.counters.one(Counter::PurgesDenied);
     }
     let received = judged.facts.received(site, &exchange.request, exchange.tls)?;
-    Ok((received, judged.verdict?))
+    let verdict = match judged.verdict? {
+        // A body over HTTP/2 needs no field that announces it.
+        Verdict::Lookup(pool) if !down.is_uploaded() => {
+            Verdict::Pass(pool, PassReason::Bypass(BypassReason::Body))
+        }
+        verdict => verdict,
+    };
+    Ok((received, verdict))
 }
 
 async fn steps(

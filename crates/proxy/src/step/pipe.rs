@@ -1,5 +1,6 @@
 //! Pipe: the connection becomes a tunnel for whatever protocol both sides agreed on.
 
+use super::receive::is_extended_connect;
 use super::received::Received;
 use super::relay::relay_edited;
 use crate::Fault;
@@ -18,7 +19,7 @@ use std::time::Duration;
 const WINDOW: usize = 64 * 1024;
 
 /// Requests the client's protocol from a backend, and opens the tunnel if the backend agrees. If not, its
-/// response goes to the client like any other.
+/// response goes to the client like any other, except that success would mislead the client of an extended CONNECT.
 pub(crate) async fn pipe(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -35,6 +36,10 @@ pub(crate) async fn pipe(
     };
     let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Tunnel).await?;
     if !arrived.switched {
+        if is_extended_connect(&exchange.request) && (200..300).contains(&arrived.head.status) {
+            arrived.link.close();
+            return Err(Fault::TunnelIgnored);
+        }
         return relay_edited(exchange, down, received, arrived, pool).await;
     }
     let asked = hop::upgrade(exchange.request.fields);

@@ -16,7 +16,7 @@ use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, 
 use sandarac_message::{Fields, FieldsBuf, Method, Name, RequestHead, Version};
 use sandarac_net::Peer;
 use sandarac_policy::{
-    Action, CacheRule, Forward, PathReading, PoolId, RequestParts, Route, RouteId, Routes,
+    Action, CacheRule, FixedAnswer, Forward, PathReading, PoolId, RequestParts, Route, RouteId, Routes,
 };
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
@@ -171,6 +171,13 @@ pub(crate) fn verdict(
         return redirect_to_https(received);
     }
     match &received.route.action {
+        // Success without a tunnel would mislead the client (RFC 9110 §9.3.6).
+        Action::Answer(FixedAnswer { status: 200..=299, .. }) if request.method == Method::Connect => {
+            Err(Fault::TunnelNotAllowed)
+        }
+        Action::Answer(FixedAnswer { status: 200..=299, .. }) if is_extended_connect(request) => {
+            Err(Fault::ProtocolNotAllowed)
+        }
         Action::Answer(answer) => Ok(Verdict::Synth(Box::new(Synthetic {
             status: answer.status,
             fields: answer.fields.iter().map(|(name, value)| (name, value)).collect(),
@@ -208,6 +215,7 @@ pub(crate) fn forward(
         _ if request.method == Method::Connect && received.route.connect => Ok(Verdict::Pipe(pool)),
         _ if request.method == Method::Connect => Err(Fault::TunnelNotAllowed),
         _ if is_upgrade(received.route, request) => Ok(Verdict::Pipe(pool)),
+        _ if is_extended_connect(request) => Err(Fault::ProtocolNotAllowed),
         None => Ok(Verdict::Pass(pool, PassReason::Rule)),
         Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
             Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
@@ -245,6 +253,12 @@ fn redirect_to_https(received: &Received<'_>) -> Result<Verdict, Fault> {
     let mut fields = FieldsBuf::new();
     fields.add(Name::Location, &to).map_err(|_| Fault::HeadTooLarge)?;
     Ok(Verdict::Synth(Box::new(Synthetic { status: 308, fields, body: Bytes::new() })))
+}
+
+/// Whether the request came as an extended CONNECT (RFC 8441 §4), which has become a GET with Upgrade. No other request over HTTP/2 has
+/// that field.
+pub(crate) fn is_extended_connect(request: &RequestHead<'_>) -> bool {
+    request.version == Version::Http2 && request.fields.has(Name::Upgrade)
 }
 
 /// Whether the request asks for a protocol that the route allows. HTTP/1.0 knows no upgrades (RFC 9110 §7.8).

@@ -71,6 +71,9 @@ fn a_host_that_equals_the_authority_is_dropped() {
     assert_eq!(read.unwrap().1, "host: a.example\r\nx: 1\r\ny: 2\r\n");
     let only_host = [(":method", "GET"), (":scheme", "http"), (":path", "/"), ("host", "b:8080")];
     assert_eq!(request_of(&only_host, true).unwrap().1, "host: b:8080\r\n");
+    // A second one is refused, as in HTTP/1.1.
+    let twice = with(GET, &[("host", "a.example"), ("host", "a.example")]);
+    assert_eq!(request_of(&twice, true), Err(Refusal::RepeatedHost));
 }
 
 #[test]
@@ -303,6 +306,20 @@ fn trailers_have_no_pseudo_fields() {
     assert_eq!(read(&[("grpc-status", "0")]), Ok("grpc-status: 0\r\n".to_owned()));
     assert_eq!(read(&[(":status", "200")]), Err(Refusal::UnknownPseudoField));
     assert_eq!(read(&[("Grpc-Status", "0")]), Err(Refusal::UpperCaseName));
+}
+
+#[test]
+fn trailers_have_the_fields_only_that_trailers_may_have() {
+    let mut buf = HeadBuf::default();
+    let mut read = |fields: List<'_>| {
+        trailers::read(&mut Decoder::new(4096), &block(fields), &Limits::default(), &mut buf)
+            .unwrap()
+            .map(lines)
+    };
+    let fields = [("authorization", "x"), ("a", "1"), ("host", "x"), ("content-length", "1"), ("b", "2")];
+    assert_eq!(read(&fields), Ok("a: 1\r\nb: 2\r\n".to_owned()));
+    // One that is dropped counts towards the limits.
+    assert_eq!(read(&vec![("host", "x"); 2000]), Err(Refusal::TooManyFields));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(super) struct Section {
     has_fields: bool,
     /// The value of the only Host.
     host: Option<Range<usize>>,
+    /// Whether a Host came that was no `:authority`.
+    has_host_field: bool,
     /// The position of the first Cookie in the spans, and its line.
     cookie: Option<(usize, FieldAt)>,
     /// Whether other fields stand between cookies.
@@ -50,6 +52,7 @@ impl Section {
             pseudo: Pseudo::default(),
             has_fields: false,
             host: None,
+            has_host_field: false,
             cookie: None,
             scattered_cookies: false,
             content_length: None,
@@ -162,16 +165,18 @@ impl Section {
         at: FieldAt,
         span: Span,
     ) -> Result<(), Refusal> {
+        if std::mem::replace(&mut self.has_host_field, true) {
+            return Err(Refusal::RepeatedHost);
+        }
         let value = &bytes[at.value.clone()];
-        match (&self.host, &self.pseudo.authority) {
-            (Some(host), Some(_)) if !bytes[host.clone()].eq_ignore_ascii_case(value) => {
+        match &self.host {
+            Some(authority) if !bytes[authority.clone()].eq_ignore_ascii_case(value) => {
                 return Err(Refusal::HostMismatch);
             }
-            // The same host twice: the line of :authority stays.
-            (Some(_), Some(_)) => bytes.truncate(at.name.start),
-            (Some(_), None) => return Err(Refusal::RepeatedHost),
-            (None, _) if !is_host(value) => return Err(Refusal::InvalidHost),
-            (None, _) => {
+            // The line of :authority stays.
+            Some(_) => bytes.truncate(at.name.start),
+            None if !is_host(value) => return Err(Refusal::InvalidHost),
+            None => {
                 self.host = Some(at.value);
                 spans.push(span);
             }

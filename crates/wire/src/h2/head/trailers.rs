@@ -7,16 +7,20 @@ use super::pseudo::Kind;
 use super::refusal::Refusal;
 use super::section::Section;
 use crate::h1::Limits;
-use sandarac_message::Fields;
+use sandarac_message::{Fields, hop};
 
-/// Reads trailers from a whole header block. The caller MUST drop what
-/// [`sandarac_message::hop::is_trailer`] does not allow. A fault ends the connection, a refusal the stream.
+/// Reads trailers from a whole header block. Fields that [`hop::is_trailer`] forbids are dropped, as in HTTP/1.1. A fault ends the
+/// connection, a refusal the stream.
 pub fn read<'a>(
     decoder: &mut Decoder,
     block: &[u8],
     limits: &Limits,
     buf: &'a mut HeadBuf,
 ) -> Result<Result<Fields<'a>, Refusal>, Fault> {
-    let section = Section::read(Kind::Trailers, decoder, block, limits, buf)?;
-    Ok(section.map(|_| buf.fields()))
+    if let Err(refusal) = Section::read(Kind::Trailers, decoder, block, limits, buf)? {
+        return Ok(Err(refusal));
+    }
+    let HeadBuf { bytes, spans } = buf;
+    spans.retain(|&span| Fields::new(bytes, &[span]).iter().all(|field| hop::is_trailer(&field)));
+    Ok(Ok(buf.fields()))
 }

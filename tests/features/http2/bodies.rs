@@ -1,0 +1,71 @@
+//! Bodies of GET and HEAD.
+
+use sandarac_test_support::http2::{END_STREAM, Http2, frame, kind, usual};
+use sandarac_test_support::{Listener, reply};
+
+use super::{before, connect};
+use crate::{sandarac, site};
+
+fn detail(response: &sandarac_test_support::Response) -> &str {
+    response.field("cache-status").unwrap_or_default()
+}
+
+/// Sends a GET whose body has no length: the head, and a frame of data that ends it.
+fn get_with(client: &mut Http2, path: &str, body: &str) -> u32 {
+    let stream = client.head(&usual("GET", path), false);
+    client.data(stream, body, true);
+    stream
+}
+
+#[test]
+fn a_get_with_a_body_bypasses_the_cache_and_its_body_is_forwarded() {
+    let (proxy, origin) = before(|_| reply(200).cache("max-age=60").body("page"));
+    let mut client = connect(&proxy);
+    let stream = client.get("/warm", &[]);
+    client.response(stream);
+    for (count, path) in [(2, "/warm"), (3, "/cold")] {
+        let stream = get_with(&mut client, path, "hello");
+        let response = client.response(stream);
+        assert!(detail(&response).contains("detail=request-body"), "{response:?}");
+        assert_eq!((origin.count(), origin.last().body.as_slice()), (count, &b"hello"[..]));
+    }
+    // Its response was not stored.
+    let stream = client.get("/cold", &[]);
+    assert!(!client.response(stream).is_hit());
+    let stream = client.head(&usual("HEAD", "/warm"), false);
+    client.data(stream, "hello", true);
+    let response = client.response(stream);
+    assert!(detail(&response).contains("detail=request-body"), "{response:?}");
+    assert_eq!(origin.last().body, b"hello");
+}
+
+#[test]
+fn a_get_whose_body_does_not_come_soon_has_one() {
+    let listener = Listener::new();
+    let text = site(&listener.url(), "", "").replace("\"127.0.0.1:0\"", "\"127.0.0.1:0\"\nhttp2 = true");
+    let proxy = sandarac().config(text).start();
+    let mut client = connect(&proxy);
+    let stream = client.head(&usual("GET", "/"), false);
+    let mut conn = listener.accept();
+    assert_eq!(conn.request_head().field("Transfer-Encoding"), Some("chunked"));
+    client.data(stream, "late", true);
+    conn.expect("4\r\nlate\r\n0\r\n\r\n");
+    conn.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\npage");
+    let response = client.response(stream);
+    assert!(detail(&response).contains("detail=request-body"), "{response:?}");
+}
+
+#[test]
+fn a_get_that_an_empty_frame_ends_at_once_has_no_body() {
+    let (proxy, origin) = before(|_| reply(200).cache("max-age=60").body("page"));
+    let mut client = connect(&proxy);
+    let warm = client.get("/", &[]);
+    client.response(warm);
+    let (stream, head) = client.request(&usual("GET", "/"), b"");
+    let mut head = head;
+    head[4] &= !END_STREAM;
+    client.try_send([head, frame(kind::DATA, END_STREAM, stream, "")].concat()).unwrap();
+    let response = client.response(stream);
+    assert!(response.is_hit(), "{response:?}");
+    assert_eq!(origin.count(), 1);
+}
