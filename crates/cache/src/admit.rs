@@ -301,7 +301,7 @@ fn parts(landing: &LandedFlight, new: NewObject<'_>) -> Parts {
         lifetimes: new.lifetimes,
         key: landing.key,
         vary: new.vary.key(new.request),
-        extras: Extras { range: new.range, trailers: None, copy: new.copy },
+        extras: Extras { range: new.range, copy: new.copy, ..Extras::default() },
         transaction: new.transaction,
         bans: landing.begun.bans,
         host_len: short(new.host).len() as u16,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use once_cell::race::OnceBox;
 use sandarac_message::caching::Lifetimes;
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VaryKey;
@@ -22,13 +23,11 @@ use crate::slab::NONE;
 /// by an object whose body is whole; the old one reads the same.
 pub struct Object {
     head: StoredHead,
-    /// The head as a header block of HTTP/2, once it was needed.
-    block: OnceLock<Box<[u8]>>,
     lifetimes: Lifetimes,
     key: Key,
     vary: VaryKey,
     pub(crate) content: Content,
-    extras: Option<Box<Extras>>,
+    extras: OnceBox<Extras>,
     /// None if it was never stored, and so never charged.
     budget: Option<Arc<Budget>>,
     transaction: u64,
@@ -63,11 +62,13 @@ pub(crate) const HIT: u8 = 4;
 pub(crate) const FREQUENT: u8 = 4 * HIT;
 
 /// Properties that many objects do not have, in an allocation of their own.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
     pub(crate) trailers: Option<FieldsBuf>,
     pub(crate) copy: Option<Arc<SharedCopy>>,
+    /// The head as a header block of HTTP/2, once it was needed.
+    pub(crate) block: OnceLock<Box<[u8]>>,
 }
 
 /// The parts of an object, besides its body.
@@ -94,12 +95,14 @@ impl Parts {
     pub(crate) fn build(self, content: Content, budget: Option<Arc<Budget>>) -> Object {
         Object {
             head: self.head,
-            block: OnceLock::new(),
             lifetimes: self.lifetimes,
             key: self.key,
             vary: self.vary,
             content,
-            extras: (!self.extras.is_empty()).then(|| Box::new(self.extras)),
+            extras: match self.extras.is_empty() {
+                true => OnceBox::new(),
+                false => OnceBox::with_value(Box::new(self.extras)),
+            },
             budget,
             transaction: self.transaction,
             hits: AtomicU32::new(0),
@@ -123,8 +126,15 @@ impl Extras {
             |fields: &FieldsBuf| held(fields.encoded_len()) + held(fields.view().len() * size_of::<Span>());
         let copy = |_| held(size_of::<SharedCopy>() + 2 * size_of::<usize>());
         held(size_of::<Extras>())
+            + self.block.get().map_or(0, |block| held(block.len()))
             + self.trailers.as_ref().map_or(0, trailers)
             + self.copy.as_ref().map_or(0, copy)
+    }
+
+    /// The same for an object that replaces this one; the block is made anew.
+    fn for_successor(&self) -> Extras {
+        let Extras { range, trailers, copy, block: _ } = self;
+        Extras { range: *range, trailers: trailers.clone(), copy: copy.clone(), block: OnceLock::new() }
     }
 
     fn is_empty(&self) -> bool {
@@ -140,17 +150,18 @@ impl Object {
 
     /// The head as a header block of HTTP/2, if [`Store::keep_block`](crate::Store::keep_block) has kept one.
     pub fn block(&self) -> Option<&[u8]> {
-        self.block.get().map(|block| &**block)
+        self.extras.get()?.block.get().map(|block| &**block)
     }
 
     /// Keeps a block, which the caller has charged by [`Object::block_bytes`]. False if there is one. The shard's lock is held.
     pub(crate) fn set_block(&self, block: Box<[u8]>) -> bool {
-        self.block.set(block).is_ok()
+        self.extras.get_or_init(Box::default).block.set(block).is_ok()
     }
 
-    /// Bytes charged for a block.
-    pub(crate) fn block_bytes(block: &[u8]) -> usize {
-        held(block.len())
+    /// Bytes to be charged for a block that the object gets.
+    pub(crate) fn block_bytes(&self, block: &[u8]) -> usize {
+        let place = if self.extras.get().is_none() { held(size_of::<Extras>()) } else { 0 };
+        place + held(block.len())
     }
 
     /// The fields of the head that rules are applied to.
@@ -201,7 +212,7 @@ impl Object {
 
     /// The trailer fields, once the body is whole.
     pub fn trailers(&self) -> Option<&FieldsBuf> {
-        match (&self.extras, &self.content) {
+        match (self.extras.get(), &self.content) {
             (Some(extras), _) if extras.trailers.is_some() => extras.trailers.as_ref(),
             (_, Content::Arriving(arriving)) => arriving.trailers(),
             _ => None,
@@ -210,12 +221,12 @@ impl Object {
 
     /// What is known of its entry in the shared tier, if it has or had one.
     pub fn copy(&self) -> Option<&Arc<SharedCopy>> {
-        self.extras.as_ref()?.copy.as_ref()
+        self.extras.get()?.copy.as_ref()
     }
 
     /// The part of the representation that it holds, if not all of it.
     pub fn range(&self) -> Option<ContentRange> {
-        self.extras.as_ref().and_then(|extras| extras.range)
+        self.extras.get().and_then(|extras| extras.range)
     }
 
     /// Whether it answers a request for `part`, or for the whole if that is `None`.
@@ -296,7 +307,7 @@ impl Object {
             lifetimes: self.lifetimes,
             key: self.key,
             vary: self.vary.clone(),
-            extras: self.extras.as_deref().cloned().unwrap_or_default(),
+            extras: self.extras.get().map_or_else(Extras::default, Extras::for_successor),
             transaction: self.transaction,
             bans: self.bans.load(Relaxed),
             host_len: self.host_len,
@@ -340,8 +351,7 @@ impl Object {
     }
 
     fn base(&self) -> usize {
-        let block = self.block.get().map_or(0, |block| Object::block_bytes(block));
-        block + Object::base_bytes(&self.head, &self.vary, self.extras.as_deref())
+        Object::base_bytes(&self.head, &self.vary, self.extras.get())
     }
 
     fn base_bytes(head: &StoredHead, vary: &VaryKey, extras: Option<&Extras>) -> usize {

@@ -366,7 +366,7 @@ impl Shard {
     /// Keeps a header block, which is charged already, beside the head of an object. False if it has one.
     pub(crate) fn keep_block(&mut self, slot: u32, block: Box<[u8]>) -> bool {
         let Some(object) = self.object(slot) else { return false };
-        let (queue, bytes) = (Queue::of(object), Object::block_bytes(&block));
+        let (queue, bytes) = (Queue::of(object), object.block_bytes(&block));
         let kept = object.set_block(block);
         if kept {
             self.bytes[queue.whole() as usize] += bytes;

@@ -160,7 +160,7 @@ impl Store {
     /// Keeps `block`, the head of an object as a header block of HTTP/2, beside the head. Does nothing if the object has one, or
     /// is not in the index, or if there is no room.
     pub fn keep_block(&self, object: &Arc<Object>, block: Box<[u8]>) {
-        let bytes = Object::block_bytes(&block);
+        let bytes = object.block_bytes(&block);
         if !self.reserve(bytes) {
             return;
         }
