@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(many.add("host", "*").unwrap_err(), "there are more than 16 conditions");
         assert!(
             add("outcome", "hits")
-                .ends_with("known: hit, stale, revalidated, miss, pass, pipe, synth, files, purge, error")
+                .ends_with("known: hit, stale, revalidated, miss, pass, pipe, file, synth, purge, error")
         );
         assert!(add("method", "GET").contains("\"method\""));
     }
