@@ -106,10 +106,12 @@ fn curl_gets_and_uploads_over_both() {
         assert!(curl(&[&format!("{base}/large")]) == page(2_000_000) + " over 2");
         let sent = curl(&["--data-binary", &upload, &format!("{base}/upload")]);
         assert!(sent == page(300_000) + " over 2");
-        // Both at once on one connection.
-        let both = curl(&["--parallel", &format!("{base}/one"), &format!("{base}/one")]);
-        assert_eq!(both.matches("/one over 2").count(), 2, "{both}");
     }
+    // Both at once on one connection. Without TLS, curl 7.88 fails at that with any server.
+    let one = format!("{}/one", site.tls());
+    let arguments = ["-sS", "--noproxy", "*", "--cacert", &ca, "--http2", "-w", " over %{http_version}"];
+    let both = run("curl", &[&arguments[..], &["--parallel", &one, &one]].concat());
+    assert_eq!(both.matches("/one over 2").count(), 2, "{both}");
     assert_eq!(site.origin.count_of("/page"), 2, "one for each scheme: the others were hits");
 }
 

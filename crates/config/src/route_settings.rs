@@ -102,9 +102,7 @@ pub(crate) fn route(
     if let Some(Forward { cache: Some(rule), .. }) = made.forward_mut() {
         rule.policy.vary.written = written;
         refuse_fields_of_cache(&route.request, report);
-        if !has_files {
-            warn_of_edits_for_all(&route.response, report);
-        }
+        warn_of_edits_for_all(&route.response, has_files, report);
     }
     if made.hsts.is_some() && made.forward().is_some() {
         // Ours is in place of it, and a response has one only (RFC 6797 §7.1).
@@ -170,11 +168,17 @@ fn refuse_fields_of_cache(request: &EditSettings, report: &mut Report) {
 }
 
 /// Warns of edits meant for shared pages that also apply to personal ones.
-fn warn_of_edits_for_all(response: &EditSettings, report: &mut Report) {
+fn warn_of_edits_for_all(response: &EditSettings, has_files: bool, report: &mut Report) {
+    let help = match has_files {
+        true => {
+            "it applies to the responses of the pool in `try` too; a route for the files alone can set it"
+        }
+        false => "`stored_response` edits only what is stored",
+    };
     let mut warn = |name: &At<FieldName>, what: &str| {
         let warning =
             report.warning(name.place.clone(), format!("{what}, of responses that are not stored, too"));
-        warning.help = Some("`stored_response` edits only what is stored".to_owned());
+        warning.help = Some(help.to_owned());
     };
     let is = |name: &At<FieldName>, other: &str| name.value.as_str().eq_ignore_ascii_case(other);
     response.remove.iter().filter(|name| is(name, "Set-Cookie")).for_each(|name| {

@@ -49,6 +49,54 @@ fn a_page_of_its_own_answers_for_all_paths_of_an_application_in_the_browser() {
 }
 
 #[test]
+fn the_source_of_a_program_is_never_sent() {
+    const NAMES: [&str; 7] =
+        ["index.php", "wp/index.php", "config.inc.php", "INFO.PHP", "x.phtml", "y.phar", "z.php7"];
+    let tree = tree(&NAMES.map(|name| (name, "<?php $secret = 1;")));
+    let origin = Origin::new(|request| reply(200).cache("no-store").body(request.path()));
+    let pool = format!("\n[pool.php]\nbackends = [\"{}\"]\n", origin.url());
+    let index = "index = [\"index.php\", \"index.html\"]";
+    for names in
+        ["\"{path}\"", "\"{path}\", \"{path}/index.php\", \"{path}.php\"", "\"{path}\", \"/index.php\""]
+    {
+        let keys = format!("{index}\ntry = [{names}, \"pool:php\"]\n{pool}");
+        let proxy = sandarac().config(site(tree.path(), &keys)).start();
+        for path in NAMES.map(|name| format!("/{name}")).iter().map(String::as_str).chain([
+            "/",
+            "/wp/",
+            "/%69ndex%2ephp",
+        ]) {
+            assert_eq!(proxy.get(path).expect(200).text(), path, "{names}");
+        }
+        assert_eq!(proxy.get("/config.inc").expect(200).text(), "/config.inc", "{names}");
+        let keys = format!("{index}\ntry = [{names}]");
+        let proxy = sandarac().config(site(tree.path(), &keys)).start();
+        for path in NAMES.map(|name| format!("/{name}")).iter().map(String::as_str).chain(["/", "/wp/"]) {
+            let refused = proxy.get(path).expect(403);
+            assert!(
+                refused
+                    .field("proxy-status")
+                    .is_some_and(|status| status.contains("a program is not sent as a file")),
+                "{refused:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_directory_with_a_program_as_its_index_gets_a_slash() {
+    let tree = tree(&[("wp/index.php", "<?php")]);
+    let origin = Origin::new(|request| reply(200).cache("no-store").body(request.path()));
+    let keys = format!(
+        "index = [\"index.php\"]\ntry = [\"{{path}}\", \"pool:php\"]\n\n[pool.php]\nbackends = [\"{}\"]\n",
+        origin.url()
+    );
+    let proxy = sandarac().config(site(tree.path(), &keys)).start();
+    assert_eq!(proxy.get("/wp").expect(301).field("location"), Some("/wp/"));
+    assert_eq!(proxy.get("/wp/").expect(200).text(), "/wp/");
+}
+
+#[test]
 fn edits_apply_to_files_and_may_use_the_request() {
     let tree = tree(&[("a.txt", "a")]);
     let keys = "response.set = { X-Host = \"{host}\", Cache-Control = \"max-age=60\" }\nresponse.remove = [\"Last-Modified\"]";

@@ -337,6 +337,14 @@ fn edits_that_are_meant_for_what_all_share_are_warned_of_where_they_meet_persona
         with("response.set = { Cache-Control = \"public, max-age=60\" }"),
         ["this lets browsers and other caches keep personal pages, of responses that are not stored, too"]
     );
+    assert_eq!(
+        warnings(&format!(
+            "{BASE}[[route]]\nfiles = \"/srv/www\"\ntry = [\"{{path}}\", \"pool:app\"]\nresponse.set = {{ Cache-Control = \"max-age=60\" }}\n"
+        )),
+        ["this lets browsers and other caches keep personal pages, of responses that are not stored, too"]
+    );
+    let alone = "[[route]]\nmatch = \"/assets/*\"\nfiles = \"/srv/www\"\nresponse.set = { Cache-Control = \"max-age=60\" }\n";
+    assert!(warnings(&format!("{BASE}{alone}[[route]]\npool = \"app\"\n")).is_empty());
     for fine in [
         "stored_response = { remove = [\"Set-Cookie\"], set = { Cache-Control = \"public\" } }",
         "response = { set = { Cache-Control = \"private\" } }",

@@ -19,6 +19,18 @@ pub(super) fn file_path(path: &[u8]) -> Result<Cow<'_, [u8]>, FileRefusal> {
     }
 }
 
+/// Whether the name is that of a program of PHP, in any letter case. Where such files lie beside others, their source has
+/// passwords in it, and a site that was moved here from another server relies on a rule of that server to keep it.
+pub(super) fn is_script(name: &[u8]) -> bool {
+    let Some(dot) = memchr::memrchr(b'.', name) else { return false };
+    let ending = name[dot + 1..].to_ascii_lowercase();
+    match ending.strip_prefix(b"ph") {
+        Some(b"tml" | b"t" | b"ar" | b"ps") => true,
+        Some([b'p', digits @ ..]) => digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
+
 /// No name of a file has a slash in it.
 fn decoded(path: &[u8]) -> Result<Vec<u8>, FileRefusal> {
     let mut out = Vec::with_capacity(path.len());

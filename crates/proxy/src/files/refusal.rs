@@ -9,6 +9,8 @@ pub enum FileRefusal {
     NotFound,
     /// The name begins with a dot.
     Hidden,
+    /// It is a program of PHP, whose source is never sent.
+    Script,
     /// It is a directory without an index file, and directories are not listed.
     NoIndex,
     /// The system does not let this process read it.
@@ -31,9 +33,10 @@ pub enum FileRefusal {
 
 impl FileRefusal {
     /// All of them.
-    pub const ALL: [FileRefusal; 11] = [
+    pub const ALL: [FileRefusal; 12] = [
         FileRefusal::NotFound,
         FileRefusal::Hidden,
+        FileRefusal::Script,
         FileRefusal::NoIndex,
         FileRefusal::Denied,
         FileRefusal::Link,
@@ -50,6 +53,7 @@ impl FileRefusal {
         match self {
             FileRefusal::NotFound => "file-not-found",
             FileRefusal::Hidden => "file-hidden",
+            FileRefusal::Script => "file-script",
             FileRefusal::NoIndex => "file-no-index",
             FileRefusal::Denied => "file-denied",
             FileRefusal::Link => "file-link",
@@ -66,7 +70,11 @@ impl FileRefusal {
     pub const fn status(self) -> u16 {
         match self {
             FileRefusal::NotFound | FileRefusal::Hidden => 404,
-            FileRefusal::NoIndex | FileRefusal::Denied | FileRefusal::Link | FileRefusal::NotRegular => 403,
+            FileRefusal::Script
+            | FileRefusal::NoIndex
+            | FileRefusal::Denied
+            | FileRefusal::Link
+            | FileRefusal::NotRegular => 403,
             FileRefusal::Method => 405,
             FileRefusal::Unreadable => 500,
             FileRefusal::NoDescriptors | FileRefusal::NoTree => 503,
@@ -78,7 +86,8 @@ impl FileRefusal {
     pub(crate) const fn proxy_error(self) -> ProxyError {
         match self {
             FileRefusal::NotFound | FileRefusal::Hidden => ProxyError::DestinationNotFound,
-            FileRefusal::NoIndex
+            FileRefusal::Script
+            | FileRefusal::NoIndex
             | FileRefusal::Denied
             | FileRefusal::Link
             | FileRefusal::NotRegular
@@ -93,6 +102,7 @@ impl FileRefusal {
     pub const fn text(self) -> &'static str {
         match self {
             FileRefusal::NotFound | FileRefusal::Hidden => "there is no such file",
+            FileRefusal::Script => "a program is not sent as a file, and no pool runs it here",
             FileRefusal::NoIndex => "the directory has no index, and is not listed",
             FileRefusal::Denied => "the file may not be read",
             FileRefusal::Link => "the symbolic link is not followed",
@@ -105,8 +115,11 @@ impl FileRefusal {
         }
     }
 
-    /// Whether there is no file, so that a pool may answer instead.
+    /// Whether there is no file to be sent, so that a pool may answer instead.
     pub(crate) const fn is_absence(self) -> bool {
-        matches!(self, FileRefusal::NotFound | FileRefusal::Hidden | FileRefusal::NoIndex)
+        matches!(
+            self,
+            FileRefusal::NotFound | FileRefusal::Hidden | FileRefusal::Script | FileRefusal::NoIndex
+        )
     }
 }

@@ -1,6 +1,6 @@
 //! Which file answers a request: the names that are tried, index files, and compressed neighbours.
 
-use super::name::file_path;
+use super::name::{file_path, is_script};
 use super::refusal::FileRefusal;
 use super::representation::{Coding, EditsOf, Found, Representation};
 use super::tree::{Absent, Node, On, Tree};
@@ -79,6 +79,7 @@ pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
             None => {}
             // `file.html/` is not `file.html`.
             Some(Node::File(..)) if is_directory_name => {}
+            Some(Node::File(..)) if is_script(&name) => return Ok(Resolution::Nothing(FileRefusal::Script)),
             Some(Node::File(file, stat)) => return asked.file(&name, Found { file, stat, coding: None }),
             Some(Node::Directory) => {
                 refusal = FileRefusal::NoIndex;
@@ -87,6 +88,9 @@ pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
                     let name = [&name, &b"/"[..], index.as_bytes()].concat();
                     match asked.tree.look(&name, asked.on)? {
                         Some(Node::File(..)) if lacks_slash => return Ok(Resolution::WithSlash),
+                        Some(Node::File(..)) if is_script(&name) => {
+                            return Ok(Resolution::Nothing(FileRefusal::Script));
+                        }
                         Some(Node::File(file, stat)) => {
                             return asked.file(&name, Found { file, stat, coding: None });
                         }
