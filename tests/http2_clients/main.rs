@@ -111,7 +111,8 @@ fn curl_gets_and_uploads_over_both() {
     let one = format!("{}/one", site.tls());
     let arguments = ["-sS", "--noproxy", "*", "--cacert", &ca, "--http2", "-w", " over %{http_version}"];
     let both = run("curl", &[&arguments[..], &["--parallel", &one, &one]].concat());
-    assert_eq!(both.matches("/one over 2").count(), 2, "{both}");
+    // curl may print both pages before it has counted the first as done.
+    assert_eq!((both.matches("/one").count(), both.matches(" over 2").count()), (2, 2), "{both}");
     assert_eq!(site.origin.count_of("/page"), 2, "one for each scheme: the others were hits");
 }
 
