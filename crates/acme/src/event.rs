@@ -1,4 +1,4 @@
-//! What is reported to the operator.
+//! Reports to the operator.
 
 use std::fmt;
 

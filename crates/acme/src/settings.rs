@@ -1,4 +1,4 @@
-//! What to obtain, from which CA, and where it is kept.
+//! Settings: the certificate to obtain, its CA, and the place where it is kept.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a certificate states, read from its DER.
+//! The statements of a certificate, read from its DER.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! What happens to a certificate that has expired.
+//! The handling of certificates that have expired.
 
 use std::collections::HashSet;
 

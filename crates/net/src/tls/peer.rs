@@ -1,4 +1,4 @@
-//! What is known of the peer of a TLS connection after the handshake.
+//! The facts about the peer of a TLS connection after the handshake.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;

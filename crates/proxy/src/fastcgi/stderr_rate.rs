@@ -1,4 +1,4 @@
-//! How often the error messages of an application are logged.
+//! A limit on the rate at which the error messages of an application are logged.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Which file answers a request: the names that are tried, index files, and compressed neighbours.
+//! The choice of the file that answers a request: the names that are tried, index files, compressed neighbours.
 
 use super::name::{file_path, is_script};
 use super::refusal::FileRefusal;

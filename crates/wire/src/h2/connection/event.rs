@@ -1,4 +1,4 @@
-//! What happens on a connection.
+//! Events of a connection.
 
 use super::super::code::ErrorCode;
 use super::super::fault::Fault;
