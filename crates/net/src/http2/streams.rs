@@ -7,7 +7,7 @@ use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
 use crate::service::SessionLimits;
 use crate::{MinimumRate, Moment, Output, RateGauge};
-use sandarac_message::{FieldsBuf, Piece, hop};
+use sandarac_message::{FieldsBuf, Piece};
 use sandarac_wire::h2::connection::Connection;
 use sandarac_wire::h2::{ErrorCode, Priority};
 use std::collections::BTreeMap;
@@ -194,8 +194,7 @@ impl Streams {
     }
 
     /// The trailers of a request were received.
-    pub(super) fn receive_trailers(&mut self, id: u32, mut trailers: FieldsBuf) {
-        trailers.retain(|field| hop::is_trailer(&field));
+    pub(super) fn receive_trailers(&mut self, id: u32, trailers: FieldsBuf) {
         if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
             request.end = Some(trailers);
             Streams::wake(request);

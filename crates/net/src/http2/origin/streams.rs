@@ -6,7 +6,7 @@
 use super::super::outgoing::{Outgoing, Wrote};
 use super::fault::StreamFault;
 use crate::{Moment, Output};
-use sandarac_message::{Fields, FieldsBuf, Method, Piece, ResponseHeadBuf, hop};
+use sandarac_message::{Fields, FieldsBuf, Method, Piece, ResponseHeadBuf};
 use sandarac_wire::h2::ErrorCode;
 use sandarac_wire::h2::connection::Connection;
 use sandarac_wire::h2::head::response::Response;
@@ -327,9 +327,8 @@ impl Streams {
     }
 
     /// Trailers were received, which end the response.
-    pub(super) fn receive_trailers(&mut self, id: u32, mut trailers: FieldsBuf) {
+    pub(super) fn receive_trailers(&mut self, id: u32, trailers: FieldsBuf) {
         if let Some(stream) = self.open.get_mut(&id) {
-            trailers.retain(|field| hop::is_trailer(&field));
             stream.end = Some(trailers);
             stream.wake();
         }
