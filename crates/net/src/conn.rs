@@ -30,6 +30,8 @@ pub struct Conn {
     queue: VecDeque<Piece>,
     queued: usize,
     sent: u64,
+    /// Bytes that one [`Conn::poll_fill`] reads at most.
+    read_limit: usize,
     /// The read of the file at the front of the queue.
     reads: FileReads,
     /// Whether a write has failed.
@@ -64,6 +66,7 @@ impl Conn {
             queue: VecDeque::new(),
             queued: 0,
             sent: 0,
+            read_limit: usize::MAX,
             reads: FileReads::default(),
             failed: false,
             repairs: Repairs::NONE,
@@ -114,11 +117,16 @@ impl Conn {
         self.transport.park();
     }
 
+    /// Has each [`Conn::poll_fill`] read at most so many bytes.
+    pub fn limit_reads(&mut self, most: usize) {
+        self.read_limit = most;
+    }
+
     /// Reads more into [`Conn::data`] and returns the number of bytes, 0 at the end of the stream. If the
     /// buffer is full, reads nothing and fails with `OutOfMemory`: the caller should have consumed or refused
     /// the data before.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.poll_fill_some(cx, usize::MAX)
+        self.poll_fill_some(cx, self.read_limit)
     }
 
     /// The same, but reads at most `most` bytes.

@@ -173,8 +173,12 @@ impl Relay<'_, '_> {
             match self.poll_room(cx) {
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(gone)) => return Poll::Ready(Ok(gone)),
-                Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
+                Poll::Pending => {
+                    self.downstream.client.keeps(link.park());
+                    return spoiled.map_or(Poll::Pending, broke);
+                }
             }
+            link.limit_reads(self.downstream.client.read_limit());
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
