@@ -109,6 +109,17 @@ impl OriginLink {
         self.pick.backend()
     }
 
+    /// The protocol, as logs name it.
+    pub(super) fn protocol_name(&self) -> &'static str {
+        match self.protocol {
+            Protocol::Http1(_) => "HTTP/1.1",
+            Protocol::Http2(_) => "HTTP/2.0",
+            Protocol::FastCgi(_) => "FastCGI",
+            #[cfg(test)]
+            Protocol::Memory(_) => "memory",
+        }
+    }
+
     pub(super) fn is_reused(&self) -> bool {
         self.reused
     }
