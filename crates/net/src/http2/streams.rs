@@ -585,7 +585,8 @@ impl Streams {
             stream.is_scheduled = true;
             if std::mem::take(&mut stream.is_stalled) {
                 self.stalled -= 1;
-                stream.rate.goes_on(stream.sent);
+                // What the client lets through now, it has taken.
+                stream.rate.goes_on(stream.sent + u64::from(self.wire.stream_window(id)));
             }
             self.schedule.push(id, stream.priority.urgency);
         }
