@@ -25,6 +25,7 @@ mod parked;
 mod response;
 mod service;
 mod sessions;
+mod socket_queue;
 mod stream;
 mod task;
 mod timer;
