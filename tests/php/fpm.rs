@@ -64,6 +64,11 @@ impl Fpm {
         self.dir.join("release")
     }
 
+    /// Its socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.dir.join("fpm.sock")
+    }
+
     /// A path beside the document root.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.dir.join(name)
