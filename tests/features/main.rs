@@ -27,6 +27,7 @@ mod large_bodies;
 mod lifecycle;
 mod logs;
 mod methods;
+mod named_files;
 mod names;
 mod partial;
 mod peers;

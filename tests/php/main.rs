@@ -3,6 +3,7 @@
 //! It needs the package php-fpm, which `./check` installs. `cargo test` of the workspace leaves it out;
 //! `cargo test -p sandarac-server --test php` runs it.
 
+mod application;
 mod fpm;
 
 use std::fs;

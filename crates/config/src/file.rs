@@ -103,6 +103,13 @@ settings! {
         /// begins with a dot) except `.well-known`.
         files: Option<At<AbsolutePath>> = None, unset "the route has a `pool`, an `answer` or a `redirect`"
             "\"/srv/www\"";
+        /// Whether no client reaches the `files` of this route (404): a response of a pool with `x_accel_redirect` names one of
+        /// them, which is sent in place of its body.
+        internal: At<bool> = At::nowhere(false);
+        /// The directory of a PHP application: its files are served, its scripts are run by php-fpm, and every other request
+        /// goes to its `index.php`. It stands for `files` and a `pool` with `fastcgi` in `try`. `pool` beside it names a pool of
+        /// its own; without one, the pool `php` is used, or made with the php-fpm of this machine (docs/manual/php.md).
+        php: Option<At<AbsolutePath>> = None, unset "the route has `files`, a `pool`, an `answer` or a `redirect`" "\"/srv/wiki\"";
         /// The files that are tried in order, as paths below the directory, with `{path}` for the path of the request. The
         /// last may be a pool, `pool:NAME`, for requests for which there is no file, and for methods other than GET and
         /// HEAD. Without a pool, they are answered with 404, and with 405.
@@ -223,6 +230,15 @@ impl Text for ShortMatch {
     }
 
     fn from_text(text: &str) -> Result<ShortMatch, Complaint> {
+        if let Some(expression) = text.strip_prefix('~') {
+            let complaint = Complaint::new(format!("{text:?} is a regular expression, and `match` has none"));
+            return Err(match expression.contains("php") {
+                true => complaint.help(
+                    "php = \"/srv/app\" on a route runs the scripts of a directory and serves its files; or match = \"/*.php\"",
+                ),
+                false => complaint.help("a star matches any run of characters: \"/images/*.png\""),
+            });
+        }
         let mut words = text.split_ascii_whitespace();
         let (methods, place) = match (words.next(), words.next(), words.next()) {
             (Some(place), None, None) => ("", place),

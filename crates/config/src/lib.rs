@@ -20,6 +20,7 @@ mod make;
 mod manual;
 mod path;
 mod pattern;
+mod php;
 mod pool;
 mod quoted;
 mod report;

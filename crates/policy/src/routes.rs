@@ -86,6 +86,8 @@ pub enum Action {
         /// Answers requests for which there is no file.
         fallback: Option<Forward>,
     },
+    /// No answer to a client. A response of a pool may name a file of this directory tree, which is then sent in its place.
+    Internal(Arc<FileRule>),
     /// A fixed answer.
     Answer(FixedAnswer),
     /// A redirect.
@@ -129,7 +131,7 @@ impl Route {
         match &self.action {
             Action::Forward(forward) => Some(forward),
             Action::Files { fallback, .. } => fallback.as_ref(),
-            Action::Answer(_) | Action::Redirect(_) => None,
+            Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => None,
         }
     }
 
@@ -138,7 +140,7 @@ impl Route {
         match &mut self.action {
             Action::Forward(forward) => Some(forward),
             Action::Files { fallback, .. } => fallback.as_mut(),
-            Action::Answer(_) | Action::Redirect(_) => None,
+            Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => None,
         }
     }
 

@@ -39,7 +39,9 @@ impl Route {
         } = self;
         let forward = match action {
             Action::Forward(forward) | Action::Files { rule: _, fallback: Some(forward) } => forward,
-            Action::Files { .. } | Action::Answer(_) | Action::Redirect(_) => return None,
+            Action::Files { .. } | Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => {
+                return None;
+            }
         };
         let Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = forward else { return None };
         let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));

@@ -98,13 +98,15 @@ pub enum Fault {
     HeadTooLarge,
     /// There is no file to answer with.
     File(FileRefusal),
+    /// The response names a file that it may not.
+    FileNotAllowed,
     /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 58] = [
+    pub const EACH: [Fault; 59] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -152,6 +154,7 @@ impl Fault {
         Fault::ResponseBroken,
         Fault::HeadTooLarge,
         Fault::Loop,
+        Fault::FileNotAllowed,
         Fault::File(FileRefusal::ALL[0]),
         Fault::File(FileRefusal::ALL[1]),
         Fault::File(FileRefusal::ALL[2]),
@@ -209,6 +212,7 @@ impl Fault {
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
             Fault::File(refusal) => refusal.name(),
+            Fault::FileNotAllowed => "file-not-allowed",
             Fault::Loop => "loop",
         }
     }
@@ -248,6 +252,7 @@ impl Fault {
             | Fault::NoExtendedConnect
             | Fault::TunnelIgnored
             | Fault::ResponseBroken
+            | Fault::FileNotAllowed
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
         }
@@ -294,6 +299,7 @@ impl Fault {
             | Fault::UnaskedSwitch
             | Fault::NoHttp2
             | Fault::Http2(_)
+            | Fault::FileNotAllowed
             | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
@@ -353,6 +359,9 @@ impl Fault {
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::File(refusal) => refusal.text().into(),
+            Fault::FileNotAllowed => {
+                "the response names a file outside of the directories that its pool may send".into()
+            }
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }
@@ -392,6 +401,7 @@ impl Fault {
                 | Fault::Http2(_)
                 | Fault::TunnelIgnored
                 | Fault::ResponseBroken
+                | Fault::FileNotAllowed
         )
     }
 

@@ -18,7 +18,7 @@ use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
 use sandarac_net::Moment;
-use sandarac_policy::Edits;
+use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -250,6 +250,15 @@ impl Shared {
     pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
         let site = self.site.load();
         with_target(url, |host, path| purge_target(&self.store, &site.config.routes, host, path, purge))
+    }
+
+    /// Whether an absolute URL is answered with a file, which is never stored.
+    pub fn is_answered_by_file(&self, url: &str) -> bool {
+        let site = self.site.load();
+        let routes = &site.config.routes;
+        let find = |host: &[u8], path: &[u8]| route_of_get(routes, host, path);
+        let route = with_target(url, find).flatten();
+        route.is_some_and(|route| matches!(routes[route].action, Action::Files { .. }))
     }
 
     /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if there

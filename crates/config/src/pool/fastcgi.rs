@@ -71,6 +71,17 @@ pub struct FastCgiConfig {
 }
 
 impl FastCgiSettings {
+    /// Those of a site whose front controller has its usual name.
+    pub(crate) fn of_site(root: AbsolutePath) -> FastCgiSettings {
+        let front_controller = Some(ScriptPath("/index.php".to_owned()));
+        FastCgiSettings { root: Some(At::nowhere(root)), front_controller, ..FastCgiSettings::default() }
+    }
+
+    /// The document root, if it is set.
+    pub(crate) fn root(&self) -> Option<&At<AbsolutePath>> {
+        self.root.as_ref()
+    }
+
     pub(crate) fn make(settings: &At<FastCgiSettings>, report: &mut Report) -> FastCgiConfig {
         let At { value: settings, place } = settings;
         if settings.root.is_none() {

@@ -68,6 +68,8 @@ pub(crate) fn pool_config(
         forward_trailers: settings.forward_trailers,
         tls: tls(settings, report),
         fastcgi: settings.fastcgi.as_ref().map(|fastcgi| FastCgiSettings::make(fastcgi, report)),
+        x_sendfile: settings.x_sendfile.as_ref().map(|root| root.value.to_path()),
+        x_accel_redirect: settings.x_accel_redirect.value,
     }
 }
 

@@ -16,6 +16,7 @@ use sandarac_policy::Classifier;
 use crate::tls::PoolTls;
 
 pub use fastcgi::FastCgiConfig;
+pub(crate) use fastcgi::FastCgiSettings;
 pub(crate) use make::pool_config;
 pub(crate) use settings::{BackendSettings, CheckSettings, PoolName, PoolSettings};
 pub(crate) use source::{EtcdSettings, ServiceName, Sources, ZooKeeperSettings, etcd, zookeeper};
@@ -72,6 +73,10 @@ pub struct PoolConfig {
     pub tls: PoolTls,
     /// FastCGI to the backends; `None` if they speak HTTP.
     pub fastcgi: Option<FastCgiConfig>,
+    /// The directory tree whose files `X-Sendfile` may name.
+    pub x_sendfile: Option<PathBuf>,
+    /// Whether `X-Accel-Redirect` leads to routes that are internal.
+    pub x_accel_redirect: bool,
 }
 
 /// A backend of a pool.

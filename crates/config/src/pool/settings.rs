@@ -112,6 +112,12 @@ settings! {
             "{ ca = \"/etc/ssl/internal-ca.pem\" }";
         /// FastCGI to the backends: their addresses begin with `fcgi://` or `fcgi+unix:`.
         fastcgi: Option<At<FastCgiSettings>> = None, unset "the backends speak HTTP" "{ root = \"/srv/wiki\" }";
+        /// The directory tree whose files the backends may name in `X-Sendfile` of a response, by absolute path; such a file is
+        /// sent in place of the body. The field is never forwarded.
+        x_sendfile: Option<At<AbsolutePath>> = None, unset "the field is removed, and has no effect" "\"/srv/downloads\"";
+        /// Whether the backends may name a file of a route with `internal = true` in `X-Accel-Redirect` of a response, by its
+        /// path as in a URL; it is sent in place of the body. The field is never forwarded.
+        x_accel_redirect: At<bool> = At::nowhere(false);
         /// Sources of more backends. A source that cannot be reached leaves the pool unchanged.
         discover: Sources = Sources::default(), unset "no other backends" "{ directory = \"/run/app\" }";
     }

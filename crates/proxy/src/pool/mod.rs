@@ -27,6 +27,7 @@ use membership::Membership;
 use parking_lot::Mutex;
 use sandarac_balance::{Backend, BackendReport, QueueReport, RetryBudget, SavedSkills};
 use sandarac_config::{PoolConfig, Sticky};
+use sandarac_policy::FileRule;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -64,6 +65,10 @@ pub struct SitePool {
     pub(crate) tls: Option<OriginTls>,
     /// The application, if the backends speak FastCGI.
     pub(crate) application: Option<Arc<Application>>,
+    /// The files that a response may name in X-Sendfile.
+    pub(crate) x_sendfile: Option<Arc<FileRule>>,
+    /// Whether a response may name a file of an internal route in X-Accel-Redirect.
+    pub(crate) x_accel_redirect: bool,
 }
 
 impl SitePool {
@@ -122,6 +127,8 @@ impl SitePool {
                 .fastcgi
                 .as_ref()
                 .map(|fastcgi| Arc::new(Application::new(&config.name, fastcgi))),
+            x_sendfile: config.x_sendfile.clone().map(|root| Arc::new(FileRule::of(root))),
+            x_accel_redirect: config.x_accel_redirect,
             latency: before.map_or_else(Arc::default, |before| before.latency.clone()),
             budget: Arc::new(config.retry_budget.build()),
             config: Mutex::new(config),

@@ -1,6 +1,7 @@
 //! One fetch, for an exchange or for the store: the request, its pool, and the record of the fetch.
 
 use super::context::FetchContext;
+use super::named_file::{Asked, follow};
 use super::origin_request::OriginRequest;
 use super::origin_response::OriginResponse;
 use super::recipient::Recipient;
@@ -97,7 +98,15 @@ impl Fetch<'_> {
         let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, context.now()));
         let moves = cookie != Some(key) && !stays;
         trace.stick_to = session.filter(|_| moves).map(|_| (key, received.requester.scheme));
-        Ok(arrived)
+        let asked = Asked {
+            core,
+            site,
+            request: &self.request,
+            host: &received.host,
+            pool: site_pool,
+            is_for_one: !matches!(self.purpose, Purpose::Fill { .. }),
+        };
+        follow(asked, arrived).await
     }
 
     /// The request as sent to the backend. Separate from [`Fetch::run`], whose future would otherwise keep
