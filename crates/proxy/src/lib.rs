@@ -33,6 +33,7 @@ mod service;
 mod shared;
 mod site;
 mod site_tls;
+mod spool;
 mod step;
 mod sticky;
 mod tally;
