@@ -395,3 +395,40 @@ fn a_short_upload_that_has_arrived_needs_no_gathering() {
     client.response().expect(204);
     assert_eq!(stat(&stage.proxy, "bodies_gathered"), 0);
 }
+
+/// A response of unknown length that turns out to be too large for the cache goes to its readers as it arrives.
+#[test]
+fn a_slow_reader_of_an_object_that_is_too_large_holds_up_neither_the_worker_nor_other_readers() {
+    let directory = TempDir::new();
+    let spool = format!("directory = \"{}\"\n[cache]\nmax_object = \"1MiB\"", directory.path().display());
+    let worker = Listener::new();
+    let text = format!(
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\nmax_in_flight = 1\n\
+         [[route]]\npool = \"app\"\n[spool]\n{spool}\n",
+        worker.url()
+    );
+    let stage = Stage { proxy: sandarac().config(text).start(), worker, _directory: directory };
+    let long = body(LONG);
+    let mut slow = stage.idler();
+    let mut worker = stage.worker.accept();
+    worker.request();
+    worker.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let mut other = stage.proxy.connect();
+    other.send(get("/long").to_bytes());
+    let mut response = other.response_head().expect(200);
+    let sent = long.clone();
+    let sending = std::thread::spawn(move || {
+        for piece in sent.chunks(1_000_000) {
+            worker.send([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat());
+        }
+        worker.send("0\r\n\r\n");
+    });
+    other.try_response_body("GET", &mut response).expect("a whole body");
+    assert!(response.body == long);
+    sending.join().expect("all is sent");
+    within("the place to be free", || (stage.proxy.metric("backend_in_flight") == 0).then_some(()));
+    assert!(slow.response().expect(200).body == long);
+    stage.holds_nothing();
+    assert!(stat(&stage.proxy, SPOOL) > 0);
+    assert_eq!(stat(&stage.proxy, "clients_slow"), 0);
+}

@@ -1,25 +1,20 @@
 //! The client's side of an exchange: the request body that it sends, and the response that it receives.
 
 use crate::Fault;
+use crate::core::Core;
 use crate::gathered::Gathered;
+use crate::sending::{SendEnd, Sending};
 use crate::shared::Shared;
 use crate::step::fetch::OriginLink;
 use crate::trailers::TrailerRule;
 use crate::upload::Upload;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};
-use sandarac_net::{Body, BodyBroken, BodyStep, Client, Response};
+use sandarac_net::{Body, BodyStep, Client, Response};
 use sandarac_wire::h1::BodyFraming;
 use std::future::poll_fn;
-use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
-
-/// How far origins and stored bodies are read ahead of a slow client, in bytes.
-pub(crate) const WINDOW: usize = 1 << 20;
-
-/// The same for a client behind a spool, which holds the rest.
-pub(crate) const SPOOLED_WINDOW: usize = 64 << 10;
 
 /// Body bytes that may be queued for an origin that reads slowly.
 const UPLOAD_WINDOW: usize = 64 * 1024;
@@ -55,21 +50,12 @@ pub(crate) struct Downstream<'a> {
     pub(crate) is_logged: bool,
     /// Whether a client that closes its connection counts as gone, as configured for the pool.
     pub(crate) closed_is_gone: bool,
+    /// The most bytes that are read ahead of the client, as configured for the pool.
+    pub(crate) read_ahead: u64,
     /// The backend that was tried last.
     pub(crate) asked: Option<BackendId>,
     /// The value of Strict-Transport-Security, once the route is known.
     pub(crate) hsts: Option<Box<[u8]>>,
-}
-
-/// How the sending of a body ended.
-#[derive(Debug)]
-pub(crate) enum SendEnd {
-    /// All of it is written or queued.
-    Whole,
-    /// Its source broke off, or the client held up others.
-    Broken(BodyBroken),
-    /// The client has left, or is too slow.
-    ClientGone(io::Error),
 }
 
 impl<'a> Downstream<'a> {
@@ -89,6 +75,7 @@ impl<'a> Downstream<'a> {
             left: false,
             is_logged: false,
             closed_is_gone: true,
+            read_ahead: 0,
             asked: None,
             hsts: None,
         }
@@ -338,39 +325,9 @@ impl<'a> Downstream<'a> {
     }
 
     /// Sends a body to its end, and ends the response. Returns the number of body bytes sent.
-    pub(crate) async fn send(&mut self, mut body: Option<impl Body>) -> (u64, SendEnd) {
-        let mut bytes = 0;
-        let ended = poll_fn(|cx| self.poll_send(cx, body.as_mut(), &mut bytes)).await;
-        (bytes, ended.unwrap_or_else(SendEnd::ClientGone))
-    }
-
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut body: Option<&mut impl Body>,
-        bytes: &mut u64,
-    ) -> Poll<io::Result<SendEnd>> {
-        loop {
-            ready!(self.client.poll_room(cx, WINDOW))?;
-            match body.as_mut().map(|body| body.poll_piece(cx)) {
-                Some(Poll::Ready(Some(Ok(piece)))) => {
-                    *bytes += piece.len() as u64;
-                    self.client.share(cx, piece)?;
-                }
-                Some(Poll::Ready(Some(Err(broken)))) => {
-                    self.client.send_begun(cx)?;
-                    return Poll::Ready(Ok(SendEnd::Broken(broken)));
-                }
-                Some(Poll::Pending) => {
-                    self.client.send_begun(cx)?;
-                    return Poll::Pending;
-                }
-                Some(Poll::Ready(None)) | None => {
-                    let trailers = body.and_then(|body| body.trailers()).unwrap_or_default();
-                    self.client.end(cx, trailers.view())?;
-                    return Poll::Ready(Ok(SendEnd::Whole));
-                }
-            }
-        }
+    pub(crate) async fn send(&mut self, core: &Core, body: Option<impl Body>) -> (u64, SendEnd) {
+        let mut sending = Sending::new(body);
+        let ended = poll_fn(|cx| sending.poll(cx, self.client, core, self.read_ahead)).await;
+        (sending.bytes, ended.unwrap_or_else(SendEnd::ClientGone))
     }
 }

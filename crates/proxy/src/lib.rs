@@ -29,6 +29,7 @@ mod record;
 mod requester;
 mod respond;
 mod resume;
+mod sending;
 mod service;
 mod shared;
 mod site;

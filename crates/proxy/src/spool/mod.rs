@@ -8,7 +8,6 @@ mod queue;
 mod space;
 mod temporary;
 
-#[allow(unused_imports)]
 pub(crate) use block::MAX_APPENDED;
 pub(crate) use queue::Spool;
 pub(crate) use space::{SpoolMemory, SpoolSpace};

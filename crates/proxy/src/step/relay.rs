@@ -4,9 +4,10 @@ use super::ahead::Ahead;
 use super::fetch::{OriginLink, OriginResponse};
 use super::received::Received;
 use super::store::add_date;
-use crate::downstream::{Downstream, SPOOLED_WINDOW, WINDOW};
+use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
+use crate::sending::{SPOOLED_WINDOW, WINDOW};
 use crate::spool::Spool;
 use crate::sticky;
 use crate::trailers::for_client;
@@ -18,9 +19,6 @@ use sandarac_policy::PoolId;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-
-/// The media type of event streams.
-const EVENT_STREAM: &[u8] = b"text/event-stream";
 
 /// How a relay ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,10 +131,7 @@ fn release(link: OriginLink, is_uploaded: bool) {
 /// declares as such, as it does for nginx.
 fn is_conversation(exchange: &Exchange<'_>, fields: &FieldsBuf) -> bool {
     let fields = fields.view();
-    let kind = fields.get(Name::ContentType).unwrap_or_default();
-    let is_event_stream =
-        kind.get(..EVENT_STREAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(EVENT_STREAM));
-    is_event_stream
+    hop::is_event_stream(fields)
         || hop::is_grpc(exchange.request.fields)
         || fields.all_named(b"X-Accel-Buffering").any(|value| value.eq_ignore_ascii_case(b"no"))
 }
