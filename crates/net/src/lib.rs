@@ -47,7 +47,7 @@ pub use parked::ParkedConn;
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response, StoredBlock};
 pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};
-pub use task::{boxed, off_core, sleep, spawn};
+pub use task::{boxed, drop_off_core, off_core, sleep, spawn};
 pub use timer::{Timer, within};
 pub use transport::Transport;
 pub use websocket::websocket_accept;
