@@ -6,10 +6,12 @@ use super::store::add_date;
 use crate::downstream::{Downstream, WINDOW};
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
+use crate::recode::{self, Transform, relayed};
 use crate::sticky;
 use crate::trailers::for_client;
 use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::{FieldsBuf, Method, Name, Version, tags};
 use sandarac_net::{Base, BodyStep, Length, Response};
 use sandarac_policy::PoolId;
@@ -29,6 +31,14 @@ enum Relayed {
     ClientGone,
     /// The request body failed on the client's side, and the origin sends no more without the rest of it.
     UploadBroke(Fault),
+}
+
+/// Why a piece of the body was not written.
+enum WriteError {
+    /// It is not in the coding that the origin announced.
+    Origin,
+    /// The client is gone.
+    Client,
 }
 
 /// Relays a response that bypassed the store, with the edits of the route.
@@ -78,11 +88,18 @@ pub(crate) async fn relay(
         sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
     }
     let status = arrived.head.status;
+    let relayed = relayed(exchange, status, &mut fields, arrived.link.remaining());
+    let (length, transform) = match relayed.map_err(|_| Fault::HeadTooLarge)? {
+        recode::Relayed::AsItCame => (length(exchange, &arrived, &fields), None),
+        recode::Relayed::Recoded(None) => (Length::Told, None),
+        recode::Relayed::Recoded(transform) => (Length::Unknown, transform),
+    };
     let mut relay = Relay {
         exchange,
         downstream: down,
         status,
-        length: length(exchange, &arrived, &fields),
+        length,
+        transform,
         fields,
         begun: false,
         between_bytes: pool.timeouts.between_bytes,
@@ -137,6 +154,8 @@ struct Relay<'r, 'c> {
     /// The fields, until the response begins.
     fields: FieldsBuf,
     length: Length,
+    /// Puts the body into another coding.
+    transform: Option<Box<Transform>>,
     begun: bool,
     between_bytes: Duration,
     /// Bytes of the body that are written or queued.
@@ -178,15 +197,19 @@ impl Relay<'_, '_> {
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
-                    self.bytes += range.len() as u64;
                     self.begin();
-                    let written = self.downstream.client.write(cx, link.piece(&range));
+                    let written = self.write(cx, link.piece(&range));
                     link.consume(&range);
                     self.downstream.client.timer().clear();
                     written
                 }
                 Poll::Ready(Ok(BodyStep::End(trailers))) => {
                     self.begin();
+                    match self.write_held_back(cx, Transform::finish) {
+                        Ok(()) => {}
+                        Err(WriteError::Origin) => return Poll::Ready(Ok(Relayed::OriginBroke)),
+                        Err(WriteError::Client) => return Poll::Ready(Ok(Relayed::ClientGone)),
+                    }
                     let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
                     let trailers = for_client(&trailers, rule.as_ref());
                     let ended = self.downstream.client.end(cx, trailers.view());
@@ -198,7 +221,9 @@ impl Relay<'_, '_> {
                 Poll::Ready(Err(_)) => return Poll::Ready(Ok(Relayed::OriginBroke)),
                 Poll::Pending => {
                     self.begin();
-                    let written = self.downstream.client.send_begun(cx);
+                    let written = self
+                        .write_held_back(cx, Transform::flush)
+                        .and_then(|()| self.downstream.client.send_begun(cx).map_err(|_| WriteError::Client));
                     if written.is_ok() && self.has_left(cx) {
                         return Poll::Ready(Ok(Relayed::ClientGone));
                     }
@@ -211,10 +236,44 @@ impl Relay<'_, '_> {
                     written
                 }
             };
-            if written.is_err() {
-                return Poll::Ready(Ok(Relayed::ClientGone));
+            match written {
+                Ok(()) => {}
+                Err(WriteError::Origin) => return Poll::Ready(Ok(Relayed::OriginBroke)),
+                Err(WriteError::Client) => return Poll::Ready(Ok(Relayed::ClientGone)),
             }
         }
+    }
+
+    /// Writes a piece of the body, in its coding.
+    fn write(&mut self, cx: &mut Context<'_>, piece: &[u8]) -> Result<(), WriteError> {
+        let out;
+        let piece = match &mut self.transform {
+            None => piece,
+            Some(transform) => {
+                out = transform.push(piece).map_err(|_| WriteError::Origin)?;
+                &out
+            }
+        };
+        self.write_plainly(cx, piece)
+    }
+
+    /// Writes what the transform still holds back.
+    fn write_held_back(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&mut Transform) -> Result<Vec<u8>, Uncompressed>,
+    ) -> Result<(), WriteError> {
+        let Some(transform) = &mut self.transform else { return Ok(()) };
+        let out = take(transform).map_err(|_| WriteError::Origin)?;
+        self.write_plainly(cx, &out)
+    }
+
+    fn write_plainly(&mut self, cx: &mut Context<'_>, piece: &[u8]) -> Result<(), WriteError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.bytes += piece.len() as u64;
+        self.downstream.client.write(cx, piece).map_err(|_| WriteError::Client)
     }
 
     /// Forwards the received part of the request body. An error is the client's.
