@@ -282,7 +282,7 @@ fn a_body_that_is_not_in_its_coding_is_sent_as_it_came() {
 #[test]
 fn recodings_are_charged_and_go_with_their_original() {
     let (proxy, origin) = before(|request| html(format!("{} {}", request.serial, page())));
-    let used = |proxy: &Sandarac| stat(proxy, "cache_bytes");
+    let used = |proxy: &Sandarac| stat(proxy, "cache_used_bytes");
     proxy.get("/");
     let alone = used(&proxy);
     let made: usize =

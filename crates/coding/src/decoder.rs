@@ -58,6 +58,15 @@ impl Decoder {
         Decoder { inner, buffer: Box::new([0; STEP]), ended: false, begun: false }
     }
 
+    /// The most bytes of memory that a decoder takes: its window, for the most part.
+    pub const fn memory(coding: Coding) -> usize {
+        match coding {
+            Coding::Zstd => 9 << 20,
+            Coding::Brotli => 17 << 20,
+            Coding::Gzip => 128 << 10,
+        }
+    }
+
     /// Takes a piece, and appends what it yields to `out`.
     ///
     /// # Errors

@@ -42,7 +42,12 @@ impl Encoder {
                 let mut encoder = ZstdEncoder::new(Vec::new(), level.zstd())?;
                 match len {
                     Some(_) => encoder.set_pledged_src_size(len)?,
-                    None => encoder.set_parameter(CParameter::WindowLog(WINDOW))?,
+                    None => {
+                        encoder.set_parameter(CParameter::WindowLog(WINDOW))?;
+                        // Larger tables are of no use in this window.
+                        encoder.set_parameter(CParameter::HashLog(WINDOW - 2))?;
+                        encoder.set_parameter(CParameter::ChainLog(WINDOW - 2))?;
+                    }
                 }
                 Inner::Zstd(Box::new(encoder))
             }
@@ -65,7 +70,7 @@ impl Encoder {
     /// Bytes of memory that an encoder for a body of unknown length takes, roughly.
     pub const fn memory(coding: Coding) -> usize {
         match coding {
-            Coding::Zstd => 1536 << 10,
+            Coding::Zstd => 1024 << 10,
             Coding::Brotli => 1024 << 10,
             Coding::Gzip => 384 << 10,
         }

@@ -59,7 +59,7 @@ pub(crate) struct Chosen {
     /// The object that is in the index, if another one is sent.
     pub(crate) original: Option<Arc<Object>>,
     /// The head of a response that is recoded as it is sent, and what does that; nothing for HEAD.
-    pub(crate) recoded: Option<(StoredHead, Option<Transform>)>,
+    pub(crate) recoded: Option<Box<(StoredHead, Option<Transform>)>>,
 }
 
 impl Chosen {
@@ -119,5 +119,5 @@ async fn in_coding(
             Some(Transform::new(exchange.core, coding, from, rule.level)?)
         }
     };
-    Ok(Chosen { object: object.clone(), original: None, recoded: Some((head, transform)) })
+    Ok(Chosen { object: object.clone(), original: None, recoded: Some(Box::new((head, transform))) })
 }

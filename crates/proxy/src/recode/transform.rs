@@ -9,9 +9,6 @@ use sandarac_message::codings::Coding;
 use sandarac_message::recoding::Uncompressed;
 use std::sync::Arc;
 
-/// Bytes that a decoder takes: a window, and what a step may yield.
-const DECODER_MEMORY: usize = 1 << 20;
-
 /// Bytes of a coded body that are decoded at a time, so that what they yield is bounded.
 pub(super) const DECODED: usize = 16 << 10;
 
@@ -52,7 +49,11 @@ impl Transform {
         from: Option<Coding>,
         level: Level,
     ) -> Result<Transform, Uncompressed> {
-        let bytes = to.map_or(DECODER_MEMORY, Encoder::memory);
+        let bytes = match (to, from) {
+            (Some(to), _) => Encoder::memory(to),
+            (None, Some(from)) => Decoder::memory(from),
+            (None, None) => return Err(Uncompressed::CodingUnknown),
+        };
         let limit = core.shared.store.settings().limit;
         let memory = core.shared.coding_memory.take(bytes, limit).ok_or(Uncompressed::Busy)?;
         let coder = match (to, from) {

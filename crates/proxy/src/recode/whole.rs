@@ -78,15 +78,14 @@ pub(super) async fn recoded(core: &Core, object: &Arc<Object>, coding: Option<Co
 async fn make(core: &Core, object: &Arc<Object>, coding: Option<Coding>, level: Level) -> Made {
     let store = &core.shared.store;
     let len = object.body().len().unwrap_or_default();
-    // What comes out of a decoder is bounded, but not known.
-    let room =
-        usize::try_from(len).unwrap_or(usize::MAX).saturating_mul(if coding.is_some() { 1 } else { 4 });
-    let bytes = room.saturating_add(Encoder::memory(coding.unwrap_or(Coding::Gzip)));
     let limit = store.settings().limit;
-    let Some(_memory) = core.shared.coding_memory.take(bytes, limit) else { return Err(Uncompressed::Busy) };
+    // The tables of a decoder are no larger than what it yields, which is taken as it comes.
+    let coder = coding.map_or(0, Encoder::memory);
+    let bytes = coder.saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
+    let mut memory = core.shared.coding_memory.take(bytes, limit).ok_or(Uncompressed::Busy)?;
     let body = match coding {
         Some(coding) => encoded(object, coding, level, len).await,
-        None => decoded(object).await,
+        None => decoded(object, |bytes| memory.bytes() >= bytes || memory.add(bytes, limit)).await,
     };
     let made = body.and_then(|body| {
         let head = object.head().recoded(coding).map_err(|_| Uncompressed::HeadTooLarge)?;
@@ -128,14 +127,20 @@ async fn encoded(object: &Object, coding: Coding, level: Level, len: u64) -> Res
     if out.len() > most { Err(Uncompressed::NotSmaller) } else { Ok(out) }
 }
 
-async fn decoded(object: &Object) -> Result<Vec<u8>, Uncompressed> {
+/// `has_room` takes memory for so many bytes.
+async fn decoded(object: &Object, mut has_room: impl FnMut(usize) -> bool) -> Result<Vec<u8>, Uncompressed> {
     let coding = object.head().shown().get(Name::ContentEncoding).and_then(Coding::of);
     let mut decoder = Decoder::new(coding.ok_or(Uncompressed::CodingUnknown)?);
     let mut out = Vec::new();
     for piece in object.body().segments().filter_map(|piece| piece.to_bytes()) {
         for chunk in piece.chunks(DECODED) {
             decoder.push_within(chunk, &mut out, LARGEST as usize).map_err(undecodable)?;
-            tokio::task::yield_now().await;
+            if !has_room(out.len()) {
+                return Err(Uncompressed::Busy);
+            }
+            if out.len() > STEP {
+                tokio::task::yield_now().await;
+            }
         }
     }
     decoder.finish().map_err(undecodable)?;

@@ -28,7 +28,7 @@ pub(crate) struct Delivery<'a> {
     /// The object in the index, if `object` is a recoding of it.
     pub(crate) original: Option<Arc<Object>>,
     /// The head of a response that is recoded as it is sent, and what recodes its body.
-    pub(crate) recoded: Option<(StoredHead, Option<Transform>)>,
+    pub(crate) recoded: Option<Box<(StoredHead, Option<Transform>)>>,
     /// Reads the body if it is still arriving.
     pub(crate) reader: Option<Reader>,
     pub(crate) request: &'a RequestHead<'a>,
@@ -103,7 +103,7 @@ impl Delivery<'_> {
 
     /// The head that the client gets.
     fn head(&self) -> &StoredHead {
-        self.recoded.as_ref().map_or_else(|| self.object.head(), |(head, _)| head)
+        self.recoded.as_ref().map_or_else(|| self.object.head(), |recoded| &recoded.0)
     }
 
     fn form(&self) -> Form {
@@ -205,8 +205,8 @@ impl Delivery<'_> {
             }
             _ => ObjectBody::Whole { object: self.object, range },
         };
-        match self.recoded {
-            Some((_, Some(transform))) => ObjectBody::Recoded(Box::new(RecodedBody::new(body, transform))),
+        match self.recoded.and_then(|recoded| recoded.1) {
+            Some(transform) => ObjectBody::Recoded(Box::new(RecodedBody::new(body, transform))),
             _ => body,
         }
     }
