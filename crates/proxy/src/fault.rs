@@ -108,7 +108,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 59] = [
+    pub const EACH: [Fault; 60] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,

@@ -2,6 +2,7 @@
 
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
+use crate::recode::{CodingMemory, InProgress};
 use crate::site::Site;
 use crate::spool::SpoolSpace;
 use crate::step::hash;
@@ -57,6 +58,10 @@ pub struct Shared {
     pub(crate) memory_pressure: AtomicBool,
     /// The memory and the disk of bodies that wait for slow clients.
     pub(crate) spool: Arc<SpoolSpace>,
+    /// The memory of encoders and decoders.
+    pub(crate) coding_memory: CodingMemory,
+    /// The recodings of stored objects that are being made.
+    pub(crate) recoding: InProgress,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
     /// The answers to challenges of CAs, by their tokens (RFC 8555 §8.3); `None` if no order waits for one.
@@ -105,6 +110,8 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
+            coding_memory: CodingMemory::default(),
+            recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
             challenges: OnceLock::new(),
@@ -191,6 +198,9 @@ impl Shared {
         let misses = Tally::sum(cores().map(|counters| &counters.misses));
         let unstored = Tally::sum(cores().map(|counters| &counters.unstored));
         let unbelieved = Tally::sum(cores().map(|counters| &counters.unbelieved));
+        let uncompressed = Tally::sum(cores().map(|counters| &counters.uncompressed));
+        let coded_from = Tally::sum(cores().map(|counters| &counters.coded_from));
+        let coded_to = Tally::sum(cores().map(|counters| &counters.coded_to));
         let repaired = Tally::sum(cores().map(|counters| &counters.repaired));
         let responses = Tally::sum(cores().map(|counters| &counters.responses));
         let handshakes = Tally::sum(cores().map(|counters| &counters.handshakes));
@@ -201,6 +211,9 @@ impl Shared {
             .chain(unstored)
             .chain(repaired)
             .chain(unbelieved)
+            .chain(uncompressed)
+            .chain(coded_from)
+            .chain(coded_to)
             .chain(handshakes)
             .chain(handshakes_failed)
             .chain(http2_faults)
