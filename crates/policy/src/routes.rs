@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::cache_rule::CacheRule;
+use crate::compress_rule::CompressRule;
 use crate::digest_once::DigestOnce;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::files::FileRule;
@@ -41,6 +42,8 @@ pub struct Route {
     pub request: Edits,
     /// Edits of the response when it comes from a backend, before it is stored.
     pub response: ResponseEdits,
+    /// Which bodies are sent in another coding; none if it is `None`.
+    pub compress: Option<Box<CompressRule>>,
     /// The value of `Strict-Transport-Security` (RFC 6797) for clients that came by https.
     pub hsts: Option<Box<str>>,
     /// Protocols that a connection may be upgraded to, in lower case.
@@ -49,6 +52,8 @@ pub struct Route {
     pub connect: bool,
     /// The treatment of a path with several readings.
     pub paths: PathReading,
+    /// Whether request bodies are received before a backend is chosen; `None`: as is usual for the pool.
+    pub gather: Option<bool>,
     /// The digest of the rules, once it was asked for.
     pub digest: DigestOnce,
 }
@@ -86,6 +91,8 @@ pub enum Action {
         /// Answers requests for which there is no file.
         fallback: Option<Forward>,
     },
+    /// No answer to a client. A response of a pool may name a file of this directory tree, which is then sent in its place.
+    Internal(Arc<FileRule>),
     /// A fixed answer.
     Answer(FixedAnswer),
     /// A redirect.
@@ -129,7 +136,7 @@ impl Route {
         match &self.action {
             Action::Forward(forward) => Some(forward),
             Action::Files { fallback, .. } => fallback.as_ref(),
-            Action::Answer(_) | Action::Redirect(_) => None,
+            Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => None,
         }
     }
 
@@ -138,7 +145,7 @@ impl Route {
         match &mut self.action {
             Action::Forward(forward) => Some(forward),
             Action::Files { fallback, .. } => fallback.as_mut(),
-            Action::Answer(_) | Action::Redirect(_) => None,
+            Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => None,
         }
     }
 
@@ -364,10 +371,12 @@ mod tests {
             action: Action::Answer(FixedAnswer { status: 200, fields: Vec::new(), body: String::new() }),
             request: Edits::default(),
             response: ResponseEdits::default(),
+            compress: None,
             hsts: None,
             upgrade: Vec::new(),
             connect: false,
             paths: PathReading::Strict,
+            gather: None,
             digest: DigestOnce::default(),
         }
     }

@@ -31,15 +31,20 @@ impl Route {
             request,
             response,
             matches: _,
+            // A stored body serves clients of every coding, as it came or recoded.
+            compress: _,
             hsts: _,
             upgrade: _,
             connect: _,
             paths: _,
+            gather: _,
             digest: _,
         } = self;
         let forward = match action {
             Action::Forward(forward) | Action::Files { rule: _, fallback: Some(forward) } => forward,
-            Action::Files { .. } | Action::Answer(_) | Action::Redirect(_) => return None,
+            Action::Files { .. } | Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => {
+                return None;
+            }
         };
         let Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = forward else { return None };
         let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));
@@ -59,9 +64,12 @@ struct Digest(blake3::Hasher);
 
 impl Digest {
     fn rule(&mut self, rule: &CacheRule) {
-        let CacheRule { policy, key, max_object: _, stale_after: _, shared: _ } = rule;
+        let CacheRule { policy, key, max_object: _, stale_after: _, shared: _, accept_encoding } = rule;
         self.policy(policy);
         self.key(key);
+        if let Some(accept_encoding) = accept_encoding {
+            self.text(accept_encoding.as_bytes());
+        }
     }
 
     fn key(&mut self, key: &KeyRule) {
@@ -211,6 +219,7 @@ mod tests {
             },
             max_object: ByteSize(1 << 20),
             stale_after: None,
+            accept_encoding: None,
             shared: SharedUse::ReadWrite,
         };
         let edits = |prefix: &str| Edits {
@@ -227,10 +236,12 @@ mod tests {
             }),
             request: edits("Request"),
             response: ResponseEdits { all: edits("All"), stored: edits("Stored"), passed: edits("Passed") },
+            compress: None,
             hsts: None,
             upgrade: vec!["websocket".to_owned()],
             connect: false,
             paths: PathReading::Strict,
+            gather: None,
             digest: DigestOnce::default(),
         }
     }
@@ -283,6 +294,7 @@ mod tests {
             ("status", with_policy(|policy| policy.ttl_by_status[0].0 = 403)),
             ("Vary ignored", with_policy(|policy| policy.vary.ignored.truncate(1))),
             ("Vary written", with_policy(|policy| policy.vary.written.clear())),
+            ("accept_encoding", with_rule(|rule| rule.accept_encoding = Some("gzip"))),
             ("codings", with_policy(|policy| policy.vary.raw_codings = true)),
             ("query", with_rule(|rule| rule.key.ignore_query.truncate(1))),
             ("keyed field", with_rule(|rule| rule.key.fields.truncate(1))),
@@ -386,6 +398,7 @@ mod tests {
                 key: KeyRule::default(),
                 max_object: ByteSize(1),
                 stale_after: None,
+                accept_encoding: None,
                 shared: SharedUse::Off,
             };
             let action = Action::Forward(Forward {

@@ -8,8 +8,9 @@ use crate::handling::Handling;
 use crate::latency::Latency;
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
-use crate::tally::{MissReason, NoStore, StatusClass, Tally, TlsVersion};
+use crate::tally::{CodedFrom, CodedTo, MissReason, NoStore, StatusClass, Tally, TlsVersion};
 use crate::unbelieved::Unbelieved;
+use sandarac_message::recoding::Uncompressed;
 use sandarac_net::Refused;
 use sandarac_net::tls::HandshakeFault;
 use sandarac_wire::h1::repair::Repair;
@@ -79,7 +80,8 @@ counters! {
     OriginConnectionsStray "origin_connections_stray" "Connections to origins closed because bytes came that no request had asked for.",
     FastCgiConnectionsYielded "fastcgi_connections_yielded" "Idle FastCGI connections closed because a request on a new one waited for an answer.",
     FastCgiStderrBytes "fastcgi_stderr_bytes" "Bytes of error messages from FastCGI applications.",
-    BodiesGathered "bodies_gathered" "Request bodies of unknown length that were received whole before a backend was chosen.",
+    BodiesGathered "bodies_gathered" "Request bodies that were received before a backend was chosen.",
+    ResponsesSpooled "responses_spooled" "Responses that were read ahead of a slow client.",
     UploadsBroken "uploads_broken" "Request bodies that broke off, or were malformed, too large or late, after the response had begun.",
     BodiesTruncated "bodies_truncated" "Responses that broke off at the origin or were cut off here.",
     ClientsSlow "clients_slow" "Clients cut off because they sent or took too little in time.",
@@ -100,6 +102,9 @@ pub struct Counters {
     pub(crate) misses: Tally<MissReason>,
     pub(crate) unstored: Tally<NoStore>,
     pub(crate) unbelieved: Tally<Unbelieved>,
+    pub(crate) uncompressed: Tally<Uncompressed>,
+    pub(crate) coded_from: Tally<CodedFrom>,
+    pub(crate) coded_to: Tally<CodedTo>,
     pub(crate) repaired: Tally<Repair>,
     pub(crate) responses: Tally<StatusClass>,
     /// Time from the first byte of a request to the end of its response.
@@ -119,6 +124,9 @@ impl Default for Counters {
             misses: Tally::default(),
             unstored: Tally::default(),
             unbelieved: Tally::default(),
+            uncompressed: Tally::default(),
+            coded_from: Tally::default(),
+            coded_to: Tally::default(),
             repaired: Tally::default(),
             responses: Tally::default(),
             latency: Latency::default(),

@@ -5,6 +5,7 @@ use crate::exchange::{self, Deferred, is_loop};
 use crate::files::{FileRequest, Found};
 use crate::handling::Handling;
 use crate::log_throttle::LogTopic;
+use crate::recode::{self, KnownForm};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
@@ -62,16 +63,33 @@ impl Known<'_> {
                 if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
             return Err(Some((key, found)));
         }
+        let form = received.route.compress.as_deref().map(|rule| recode::known(rule, head.fields, &object));
+        if let Some(KnownForm::Unmade) = form {
+            let found =
+                if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
+            return Err(Some((key, found)));
+        }
         if let Some(flight) = flight {
             revalidate(core, site, head, received, pool, flight);
         }
         let ttl = object.lifetimes().ttl(now);
-        let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
+        let mut handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
+        let (object, original) = match form {
+            None | Some(KnownForm::Unmade) => (object, None),
+            Some(KnownForm::Recoded(recoded)) => (recoded, Some(object)),
+            Some(KnownForm::AsItCame(reason)) => {
+                handling.uncompressed = reason;
+                reason.iter().for_each(|reason| core.counters.uncompressed.one(reason));
+                (object, None)
+            }
+        };
         let transaction = object.transaction();
         let delivery = Delivery {
             site,
             store: &core.shared.store,
             object,
+            original,
+            recoded: None,
             reader: None,
             request: head,
             now,

@@ -1,9 +1,10 @@
 //! State that all cores of a process share.
 
-use crate::gathered::GatheringBudget;
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
+use crate::recode::{CodingMemory, InProgress};
 use crate::site::Site;
+use crate::spool::SpoolSpace;
 use crate::step::hash;
 use crate::tally::Tally;
 use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState, of_target};
@@ -18,7 +19,7 @@ use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
 use sandarac_net::Moment;
-use sandarac_policy::Edits;
+use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -57,8 +58,12 @@ pub struct Shared {
     pub(crate) memory_pressure: AtomicBool,
     /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges.
     pub(crate) held_by_streams: AtomicUsize,
-    /// The memory of request bodies of unknown length.
-    pub(crate) gathering: GatheringBudget,
+    /// The memory and the disk of bodies that wait for slow clients.
+    pub(crate) spool: Arc<SpoolSpace>,
+    /// The memory of encoders and decoders.
+    pub(crate) coding_memory: CodingMemory,
+    /// The recodings of stored objects that are being made.
+    pub(crate) recoding: InProgress,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
     /// The answers to challenges of CAs, by their tokens (RFC 8555 §8.3); `None` if no order waits for one.
@@ -98,6 +103,7 @@ impl Shared {
             site: ArcSwap::new(site.clone()),
             tended: ArcSwap::new(site),
             generation: AtomicU64::new(0),
+            spool: SpoolSpace::new(store.clone()),
             store,
             counters: (0..cores + 1).map(|_| Arc::default()).collect(),
             run: RandomState::new().build_hasher().finish(),
@@ -107,7 +113,8 @@ impl Shared {
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
             held_by_streams: AtomicUsize::new(0),
-            gathering: GatheringBudget::default(),
+            coding_memory: CodingMemory::default(),
+            recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
             challenges: OnceLock::new(),
@@ -194,6 +201,9 @@ impl Shared {
         let misses = Tally::sum(cores().map(|counters| &counters.misses));
         let unstored = Tally::sum(cores().map(|counters| &counters.unstored));
         let unbelieved = Tally::sum(cores().map(|counters| &counters.unbelieved));
+        let uncompressed = Tally::sum(cores().map(|counters| &counters.uncompressed));
+        let coded_from = Tally::sum(cores().map(|counters| &counters.coded_from));
+        let coded_to = Tally::sum(cores().map(|counters| &counters.coded_to));
         let repaired = Tally::sum(cores().map(|counters| &counters.repaired));
         let responses = Tally::sum(cores().map(|counters| &counters.responses));
         let handshakes = Tally::sum(cores().map(|counters| &counters.handshakes));
@@ -204,6 +214,9 @@ impl Shared {
             .chain(unstored)
             .chain(repaired)
             .chain(unbelieved)
+            .chain(uncompressed)
+            .chain(coded_from)
+            .chain(coded_to)
             .chain(handshakes)
             .chain(handshakes_failed)
             .chain(http2_faults)
@@ -225,6 +238,11 @@ impl Shared {
     pub fn look_at_clients(&self) {
         let held = self.store.held_bytes() + self.held_by_streams();
         self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
+    }
+
+    /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.
+    pub fn spooled(&self) -> (u64, u64, u64) {
+        (self.spool.memory() as u64, self.spool.disk(), self.spool.failures())
     }
 
     /// The number of open client connections.
@@ -258,6 +276,15 @@ impl Shared {
     pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
         let site = self.site.load();
         with_target(url, |host, path| purge_target(&self.store, &site.config.routes, host, path, purge))
+    }
+
+    /// Whether an absolute URL is answered with a file, which is never stored.
+    pub fn is_answered_by_file(&self, url: &str) -> bool {
+        let site = self.site.load();
+        let routes = &site.config.routes;
+        let find = |host: &[u8], path: &[u8]| route_of_get(routes, host, path);
+        let route = with_target(url, find).flatten();
+        route.is_some_and(|route| matches!(routes[route].action, Action::Files { .. }))
     }
 
     /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if there

@@ -15,7 +15,7 @@ use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
-    own_fields_of_update, resumable, storability, stored_fields,
+    own_fields_of_update, resumable, states_freshness, storability, stored_fields,
 };
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
@@ -141,7 +141,11 @@ impl<'a> Landing<'a> {
             .filter(|part| announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
         let policy = &self.rule.policy;
-        match storability(self.request, &view, range, policy, arrived.requested, now) {
+        let judged = match arrived.only_if_stated && !states_freshness(view.fields, now) {
+            true => Storability::NoStore(Reason::NoFreshness),
+            false => storability(self.request, &view, range, policy, arrived.requested, now),
+        };
+        match judged {
             Storability::Store(lifetimes) => {
                 let vary = VarySpec::of(view.fields, &policy.vary);
                 let own = own_fields(view.fields);
@@ -274,6 +278,9 @@ impl<'a> Landing<'a> {
                 handling.ttl = Some(lifetimes.ttl(now));
                 let new = self.new_object(head, lifetimes, &vary, &tags, None, None);
                 let refreshed = flight.refresh(new);
+                if let Some(refreshed) = &refreshed {
+                    self.carry_recodings(&candidate, refreshed);
+                }
                 if let (Some(tier), Some(object)) = (self.tier.take(), &refreshed) {
                     tier.stored(object.clone(), &self.rule.key);
                 }
@@ -289,6 +296,15 @@ impl<'a> Landing<'a> {
                 self.leave(flight, 304, reason, now);
                 Landed::Object(object.unwrap_or(candidate), None, None)
             }
+        }
+    }
+
+    /// Keeps the body in other codings, which a 304 does not change.
+    fn carry_recodings(&self, before: &Object, after: &Arc<Object>) {
+        let Some(rule) = self.edits.compress else { return };
+        let head = after.head();
+        if rule.varies(head.status(), head.shown(), after.body().len()) {
+            self.store.carry_recodings(before, after, |coding| head.recoded(coding).ok());
         }
     }
 
