@@ -128,14 +128,15 @@ impl OriginLink {
         self.pick().backend()
     }
 
-    /// The protocol, as logs name it.
-    pub(super) fn protocol_name(&self) -> &'static str {
+    /// The protocol, as logs name it; `None` for a file that the backend named.
+    pub(super) fn protocol_name(&self) -> Option<&'static str> {
         match self.protocol {
-            Protocol::Http1(_) => "HTTP/1.1",
-            Protocol::Http2(_) => "HTTP/2.0",
-            Protocol::FastCgi(_) => "FastCGI",
+            Protocol::Http1(_) => Some("HTTP/1.1"),
+            Protocol::Http2(_) => Some("HTTP/2.0"),
+            Protocol::FastCgi(_) => Some("FastCGI"),
+            Protocol::File(_) => None,
             #[cfg(test)]
-            Protocol::Memory(_) => "memory",
+            Protocol::Memory(_) => None,
         }
     }
 
