@@ -53,6 +53,8 @@ pub struct Record<'a> {
     pub origin: Option<Duration>,
     /// The backend that was tried last, or that responded.
     pub backend: Option<&'a str>,
+    /// The protocol over which a backend responded.
+    pub backend_protocol: Option<&'static str>,
     /// What went wrong.
     pub error: Option<&'a str>,
 }
@@ -150,6 +152,7 @@ impl<'a> Record<'a> {
             first_byte: None,
             origin: None,
             backend: None,
+            backend_protocol: None,
             error: None,
         }
     }

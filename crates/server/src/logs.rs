@@ -80,6 +80,7 @@ pub(crate) fn example() -> Record<'static> {
         first_byte: Some(Duration::from_micros(120)),
         origin: None,
         backend: None,
+        backend_protocol: None,
         error: None,
     }
 }

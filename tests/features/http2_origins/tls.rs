@@ -1,5 +1,6 @@
 //! The choice of the protocol in TLS (ALPN).
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use std::thread;
 
 use rustls::{ServerConnection, StreamOwned};
 use sandarac_test_support::http2::{END_HEADERS, END_STREAM, block, frame, kind};
-use sandarac_test_support::{Sandarac, get};
+use sandarac_test_support::{Sandarac, get, within};
 
 use crate::ca::Ca;
 use crate::sandarac;
@@ -95,7 +96,8 @@ fn http2(conn: &mut TlsConn) -> std::io::Result<()> {
 fn proxy(ca: &Ca, backend: &Backend, alpn: &str) -> Sandarac {
     let text = format!(
         "threads = 1\n\n[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = [\"https://localhost:{}\"]\n\
-         tls = {{ ca = \"{}\"{alpn} }}\n\n[[route]]\npool = \"app\"\ncache = \"pass\"\n",
+         tls = {{ ca = \"{}\"{alpn} }}\n\n[[route]]\npool = \"app\"\ncache = \"pass\"\n\n\
+         [log]\naccess = \"./access.json\"\nformat = \"json\"\n",
         backend.port,
         ca.file()
     );
@@ -125,6 +127,13 @@ fn the_protocol_is_the_one_that_the_backend_chooses() {
             assert_eq!(conn.get("/").text(), chosen, "{alpn} {offered:?}");
         }
         assert_eq!(backend.connections.load(Ordering::SeqCst), 1);
+        let protocol = if chosen == "h2" { "HTTP/2.0" } else { "HTTP/1.1" };
+        let log = proxy.dir().join("access.json");
+        let logged = format!("\"backend_protocol\":\"{protocol}\"");
+        within("the log", || {
+            let text = fs::read_to_string(&log).ok()?;
+            (text.lines().filter(|line| line.contains(&logged)).count() == 3).then_some(())
+        });
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) enum Wants {
     Private { user: String },
     /// An answer with the nonce of the request.
     Echo(Echo),
+    /// A file, or a part of it.
+    File(u64, Option<Range>),
 }
 
 #[derive(Clone, Debug)]
@@ -136,7 +138,7 @@ impl Ask {
         match &self.wants {
             Wants::Echo(echo) => Some(echo.nonce),
             Wants::Posted { nonce, .. } => Some(*nonce),
-            Wants::Cached(_) | Wants::Private { .. } => None,
+            Wants::Cached(_) | Wants::Private { .. } | Wants::File(..) => None,
         }
     }
 }

@@ -23,10 +23,12 @@ pub(crate) enum Pool {
     /// Backends that send responses that nobody asked for.
     Stray,
     Tunnel,
+    /// No backend: files.
+    Files,
 }
 
 impl Pool {
-    pub(crate) const ALL: [Pool; 12] = [
+    pub(crate) const ALL: [Pool; 13] = [
         Pool::Cache,
         Pool::Steady,
         Pool::Shared,
@@ -39,6 +41,7 @@ impl Pool {
         Pool::Upload,
         Pool::Stray,
         Pool::Tunnel,
+        Pool::Files,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -55,6 +58,7 @@ impl Pool {
             Pool::Upload => "upload",
             Pool::Stray => "stray",
             Pool::Tunnel => "tunnel",
+            Pool::Files => "files",
         }
     }
 
@@ -72,12 +76,14 @@ impl Pool {
             Pool::Upload => "upload.example",
             Pool::Stray => "stray.example",
             Pool::Tunnel => "tunnel.example",
+            Pool::Files => "files.example",
         }
     }
 
     /// How many backends it has.
     pub(crate) const fn backends(self) -> usize {
         match self {
+            Pool::Files => 0,
             Pool::Steady | Pool::Shared | Pool::Unix | Pool::Tunnel => 1,
             Pool::Cache | Pool::Hedge | Pool::Queue | Pool::Upload | Pool::Stray => 2,
             Pool::Retry | Pool::Sticky | Pool::Version => 3,
@@ -91,7 +97,7 @@ impl Pool {
 
     /// Whether every request is answered well, unless the process itself is disturbed.
     pub(crate) const fn is_steady(self) -> bool {
-        matches!(self, Pool::Steady | Pool::Shared | Pool::Hedge | Pool::Unix | Pool::Tunnel)
+        matches!(self, Pool::Steady | Pool::Shared | Pool::Hedge | Pool::Unix | Pool::Tunnel | Pool::Files)
     }
 
     /// Whether its backends are killed now and then.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use sandarac_test_support::{Address, Memcached, Port, Sandarac, Setup, Signal, TempDir};
 
 use crate::certificate::Certificate;
+use crate::files;
 use crate::origin::Backend;
 use crate::pool::Pool;
 use crate::random::Random;
@@ -100,7 +101,12 @@ impl Proxy {
 
     /// Takes note of the backends, before the start.
     pub(crate) fn serve(&mut self, backends: &[Backend]) {
+        let files = self.dir.join("files");
+        files::write_all(&files);
         let of = |pool: Pool| {
+            if pool == Pool::Files {
+                return files::table(&files);
+            }
             // The backend of the one is that of the other, too.
             let pool_of = if pool == Pool::Shared { Pool::Steady } else { pool };
             let urls: Vec<String> = backends

@@ -71,6 +71,7 @@ table! {
         Posts "POST",
         Uploads "uploads",
         Tunnels "tunnels",
+        Files "files",
         Aborts "connections left early",
         Resets "of these by a reset",
         Slow "slow readers",

@@ -1,7 +1,8 @@
 //! The client of one exchange over HTTP/2: one stream of a connection.
 
 use super::encoder;
-use super::streams::{Arrived, Streams};
+use super::incoming::Arrived;
+use super::streams::Streams;
 use crate::response::Response;
 use crate::service::{Client, Peer, SessionLimits};
 use crate::{BodyError, BodyStep, Duplex, Timer};

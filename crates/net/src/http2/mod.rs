@@ -4,6 +4,7 @@
 mod client;
 mod encoder;
 mod in_place;
+mod incoming;
 pub(crate) mod origin;
 mod outgoing;
 mod received;

@@ -3,6 +3,7 @@
 //! Only the session reads and writes the socket. An exchange puts the frames and the body of its response here and wakes the
 //! session. The session puts request bodies here and wakes the exchange.
 
+use super::incoming::{Arrived, Incoming};
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
 use crate::service::SessionLimits;
@@ -76,29 +77,6 @@ struct Stream {
     request: Option<Box<Incoming>>,
     /// Why it was given up.
     gone: Option<io::ErrorKind>,
-}
-
-/// The part of a request that follows its head.
-#[derive(Default)]
-struct Incoming {
-    /// Bytes of the body that the exchange has not taken yet.
-    data: Vec<u8>,
-    /// The trailers, once the body has ended.
-    end: Option<FieldsBuf>,
-    /// Whether the exchange waits for more.
-    is_awaited: bool,
-    /// Whether the client sends too slowly.
-    is_late: bool,
-    /// Wakes the exchange.
-    waker: Option<Waker>,
-}
-
-/// A step of a request body.
-pub(super) enum Arrived {
-    /// So many bytes were put into the buffer.
-    Data(usize),
-    /// The body has ended.
-    End(FieldsBuf),
 }
 
 impl Streams {
@@ -585,7 +563,9 @@ impl Streams {
             stream.is_scheduled = true;
             if std::mem::take(&mut stream.is_stalled) {
                 self.stalled -= 1;
-                stream.rate.goes_on(|| stream.sent);
+                // What the client lets through now, it has taken.
+                let let_through = stream.sent + u64::from(self.wire.stream_window(id));
+                stream.rate.goes_on(|| let_through);
             }
             self.schedule.push(id, stream.priority.urgency);
         }

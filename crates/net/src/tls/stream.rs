@@ -262,7 +262,7 @@ impl<S: Side> TlsStream<S> {
         let total: usize = slices.iter().map(|slice| slice.len()).sum();
         let mut taken = 0;
         while taken < total {
-            let sealed = self.seal(slices, taken)?;
+            let sealed = self.seal(slices, taken).map_err(|error| self.untake(taken, error))?;
             taken += sealed;
             self.data_sealed += sealed;
             if taken == total {
@@ -271,12 +271,18 @@ impl<S: Side> TlsStream<S> {
             // The buffer is full.
             match self.poll_flush(cx) {
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(self.untake(taken, error))),
                 Poll::Pending if taken > 0 => break,
                 Poll::Pending => return Poll::Pending,
             }
         }
         Poll::Ready(Ok(taken))
+    }
+
+    /// The error of a write that sealed `taken` bytes. The caller does not learn of those, so they do not count as held.
+    fn untake(&mut self, taken: usize, error: io::Error) -> io::Error {
+        self.data_sealed = self.data_sealed.saturating_sub(taken);
+        error
     }
 
     /// Seals `slices` without their first `skip` bytes, as far as there is room; returns the number of bytes.

@@ -420,6 +420,20 @@ fn what_a_peer_does_not_read_waits_in_one_buffer() {
 }
 
 #[test]
+fn what_a_failed_write_has_sealed_is_not_held() {
+    run(async {
+        let (server, client) = configs(&TLS13);
+        let (client, mut server, _) = connected(&server, &client).await;
+        client.reset_when_dropped(true);
+        drop(client);
+        let data = pattern(1 << 20);
+        let written = poll_fn(|cx| server.poll_write_vectored(cx, &[IoSlice::new(&data)])).await;
+        assert!(written.is_err());
+        assert_eq!(server.held(), 0);
+    });
+}
+
+#[test]
 fn versions_that_do_not_meet_are_named() {
     run(async {
         let (server, _) = configs(&TLS13);

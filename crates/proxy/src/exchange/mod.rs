@@ -239,6 +239,7 @@ impl Exchange<'_> {
                 origin: self.trace.time,
                 id: self.trace.id.as_deref(),
                 backend: self.trace.backend.as_deref(),
+                backend_protocol: self.trace.backend_protocol,
                 error: error.as_deref(),
                 ..crate::Record::of(&self.request, wall().minus(duration))
             },

@@ -3,6 +3,7 @@
 use super::{About, Visitor};
 use crate::ask::{Ask, Cached, Echo, Range, Wants};
 use crate::behaviour::{self, Behaviour};
+use crate::files;
 use crate::page::Page;
 use crate::pool::Pool;
 use crate::site::{Entry, TINTS, Validator};
@@ -30,10 +31,12 @@ impl Visitor {
             (if cache { 8 } else { 0 }, 1),
             (if cache { 2 } else { 0 }, 2),
             (if origin { 28 } else { 0 }, 3),
+            (if origin { 6 } else { 0 }, 4),
         ]) {
             0 => self.page(),
             1 => self.private(line),
             2 => self.post(),
+            4 => self.file(),
             _ => {
                 let pool = self.random.weighted(&ECHOING);
                 self.echo(pool, line)
@@ -128,6 +131,25 @@ impl Visitor {
             "bearer" => ask.with("Authorization", format!("Bearer {user}")),
             _ => ask.with("Cookie", format!("user={user}")),
         }
+    }
+
+    fn file(&mut self) -> Ask {
+        let number = self.random.below(files::FILES);
+        let length = files::page(number).length;
+        let from = self.random.below(length + length / 8 + 10);
+        let range = match self.random.below(10) {
+            0 => Some(Range::Within(from, from + self.random.below(length / 2 + 10))),
+            1 => Some(Range::From(from)),
+            2 => Some(Range::Last(self.random.within(1, length + 10))),
+            _ => None,
+        };
+        let mut ask = Ask::get(Pool::Files, files::target(number), Wants::File(number, range));
+        match range {
+            Some(range) => ask = ask.with("Range", format!("bytes={}", range.text())),
+            None if self.random.percent(15) => ask.method = "HEAD",
+            None => {}
+        }
+        ask
     }
 
     /// A POST that makes a new version of a page.

@@ -2,6 +2,7 @@
 
 mod cached;
 mod echo;
+mod file;
 
 use std::time::Instant;
 
@@ -102,6 +103,7 @@ pub(crate) fn judge(stage: &Stage, sent: &Sent, received: &Received) -> Result<O
             body(sent, &page, received)?
         }
         Wants::Echo(echo) => echo::judge(stage, sent, echo, received)?,
+        &Wants::File(number, range) => file::judge(stage, sent, (number, range), received)?,
     };
     let by_another = sent.shaky && matches!(end, Err(Trouble::Reset(_)));
     if outcome == Outcome::Cut && sent.ask.pool.is_steady() && !disturbed && !slowly && !by_another {

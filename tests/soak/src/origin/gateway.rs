@@ -11,6 +11,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 
+/// Bytes of a request head: more than clients send.
+const LONGEST_HEAD: u32 = 1 << 20;
+
 /// Starts a gateway before the backend at `port`, and gives its URL.
 pub(super) fn before(port: SocketAddr) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -30,6 +33,7 @@ async fn serve(listener: TcpListener, port: SocketAddr) -> Infallible {
         let _ = socket.set_nodelay(true);
         let service = service_fn(move |request| forward(request, port));
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+            .max_header_list_size(LONGEST_HEAD)
             .serve_connection(TokioIo::new(socket), service);
         tokio::spawn(connection);
     }

@@ -128,6 +128,18 @@ impl OriginLink {
         self.pick().backend()
     }
 
+    /// The protocol, as logs name it; `None` for a file that the backend named.
+    pub(super) fn protocol_name(&self) -> Option<&'static str> {
+        match self.protocol {
+            Protocol::Http1(_) => Some("HTTP/1.1"),
+            Protocol::Http2(_) => Some("HTTP/2.0"),
+            Protocol::FastCgi(_) => Some("FastCGI"),
+            Protocol::File(_) => None,
+            #[cfg(test)]
+            Protocol::Memory(_) => None,
+        }
+    }
+
     pub(super) fn is_reused(&self) -> bool {
         self.reused
     }

@@ -91,6 +91,7 @@ impl Fetch<'_> {
                 Ok(arrived) => Some(arrived.link.backend().address().to_string()),
                 Err(_) => recipient.asked().and_then(|id| address(site, pool, id)),
             };
+            trace.backend_protocol = arrived.as_ref().ok().and_then(|arrived| arrived.link.protocol_name());
             trace.time = arrived.is_ok().then(|| began.elapsed());
         }
         let arrived = arrived?;

@@ -15,6 +15,8 @@ pub(crate) struct FetchTrace {
     pub(crate) id: Option<String>,
     /// The backend that responded, or that was tried last; only if it is logged.
     pub(crate) backend: Option<String>,
+    /// The protocol over which a backend responded; only if it is logged.
+    pub(crate) backend_protocol: Option<&'static str>,
     /// The time until the head of the response; only if it is logged.
     pub(crate) time: Option<Duration>,
     /// The key of the backend that the client's session sticks to from now on.

@@ -105,11 +105,15 @@ impl Connection {
         stream.send_window.room().min(self.send_window.room()).min(self.theirs.max_frame_size)
     }
 
-    /// Whether it is the window of this stream that keeps it from sending data, whatever that of the connection is.
+    /// Bytes that the window of this stream lets through, whatever that of the connection does.
+    pub fn stream_window(&self, id: u32) -> u32 {
+        self.streams.get(id).map_or(0, |stream| stream.send_window.room())
+    }
+
+    /// Whether it is the window of this stream that keeps it from sending data.
     pub fn awaits_stream_window(&self, id: u32) -> bool {
-        self.streams
-            .get(id)
-            .is_some_and(|stream| stream.sending == Half::Body && stream.send_window.room() == 0)
+        let is_in_body = self.streams.get(id).is_some_and(|stream| stream.sending == Half::Body);
+        is_in_body && self.stream_window(id) == 0
     }
 
     /// Writes the header of a DATA frame; the caller MUST send exactly `len` bytes after it, at most
