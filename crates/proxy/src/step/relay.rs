@@ -6,7 +6,7 @@ use super::store::add_date;
 use crate::downstream::{Downstream, WINDOW};
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
-use crate::recode::{self, Transform, relayed};
+use crate::recode::{RelayForm, Transform, relay_form};
 use crate::sticky;
 use crate::trailers::for_client;
 use crate::upload::Upload;
@@ -88,11 +88,11 @@ pub(crate) async fn relay(
         sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
     }
     let status = arrived.head.status;
-    let relayed = relayed(exchange, status, &mut fields, arrived.link.remaining());
-    let (length, transform) = match relayed.map_err(|_| Fault::HeadTooLarge)? {
-        recode::Relayed::AsItCame => (length(exchange, &arrived, &fields), None),
-        recode::Relayed::Recoded(None) => (Length::Told, None),
-        recode::Relayed::Recoded(transform) => (Length::Unknown, transform),
+    let form = relay_form(exchange, status, &mut fields, arrived.link.remaining());
+    let (length, transform) = match form.map_err(|_| Fault::HeadTooLarge)? {
+        RelayForm::AsItCame => (length(exchange, &arrived, &fields), None),
+        RelayForm::Recoded(None) => (Length::Told, None),
+        RelayForm::Recoded(transform) => (Length::Unknown, transform),
     };
     let mut relay = Relay {
         exchange,
