@@ -43,6 +43,29 @@ impl Browser {
         )
     }
 
+    /// Sends a form with a file to `target`: its field, its name and its content.
+    #[track_caller]
+    pub(crate) fn upload(
+        &mut self,
+        target: &str,
+        fields: &[(&str, &str)],
+        (field, name, content): (&str, &str, &str),
+    ) -> Response {
+        const BOUNDARY: &str = "a-boundary-that-is-in-no-file";
+        let mut body = String::new();
+        for (name, value) in fields {
+            body += &format!(
+                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+            );
+        }
+        body += &format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{field}\"; filename=\"{name}\"\r\n\
+             Content-Type: text/plain\r\n\r\n{content}\r\n--{BOUNDARY}--\r\n"
+        );
+        let kind = format!("multipart/form-data; boundary={BOUNDARY}");
+        self.exchange(post(target, &body).with("Content-Type", &kind))
+    }
+
     #[track_caller]
     fn exchange(&mut self, request: Req) -> Response {
         let mut request = request.host(&self.address.to_string()).with("Connection", "close");

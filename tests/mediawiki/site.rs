@@ -35,13 +35,18 @@ impl Site {
     }
 }
 
-/// The example, with its two addresses replaced and an access log.
+/// The example, with its addresses and the directory of its uploads replaced, and an access log.
 fn configuration(wiki: &Wiki) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mediawiki.toml");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mediawiki/sandarac.toml");
     let mut text = fs::read_to_string(path).expect("the example can be read");
-    for (old, new) in [("\":8080\"", "127.0.0.1:0"), ("\"http://127.0.0.1:8000\"", &wiki.address().url())] {
+    let (socket, directory) = wiki.places();
+    for (old, new) in [
+        ("address = \":8080\"", "address = \"127.0.0.1:0\"".to_owned()),
+        ("fcgi+unix:/run/php/php-fpm.sock", format!("fcgi+unix:{socket}")),
+        ("files = \"/var/lib/mediawiki\"", format!("files = \"{directory}\"")),
+    ] {
         assert_eq!(text.matches(old).count(), 1, "{old} in {text}");
-        text = text.replace(old, &format!("\"{new}\""));
+        text = text.replace(old, &new);
     }
     text + "\n[log]\naccess = \"./access.log\"\n"
 }

@@ -1,15 +1,11 @@
-//! MediaWiki, installed into a directory of its own and served by PHP.
+//! MediaWiki, installed into a directory of its own and run by php-fpm.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use sandarac_test_support::{Address, TempDir, within};
+use sandarac_test_support::{Address, PhpFpm, TempDir};
 
 /// Where Debian puts MediaWiki.
 const PROGRAM: &str = "/usr/share/mediawiki";
@@ -21,10 +17,9 @@ pub(crate) const PASSWORD: &str = "correct horse battery staple";
 /// What the pages hold that the wiki begins with.
 pub(crate) const TEXT: &str = "Nothing has happened yet.";
 
-/// A running wiki: its own files and database, and a process with several workers. Stopped and removed when dropped.
+/// A running wiki: its own files and database, and a php-fpm with several processes. Stopped and removed when dropped.
 pub(crate) struct Wiki {
-    server: Child,
-    address: Address,
+    server: PhpFpm,
     dir: TempDir,
 }
 
@@ -44,41 +39,29 @@ impl Wiki {
             let text = File::open(dir.join(page)).expect("it was written");
             run(maintenance(&dir, "edit.php").arg(page).stdin(text));
         }
-        // Tells which requests came, before they are answered; then PHP goes on as if this were not there.
-        let router = "<?php file_put_contents( __DIR__ . '/requests', \
-                      \"{$_SERVER['REQUEST_METHOD']} {$_SERVER['REQUEST_URI']}\\n\", FILE_APPEND | LOCK_EX );\n\
-                      return false;\n";
-        fs::write(dir.join("router.php"), router).expect("a file can be written");
-        let output = File::create(dir.join("server.log")).expect("a file can be made");
-        let server = php(&dir)
-            .env("PHP_CLI_SERVER_WORKERS", "4")
-            .args(["-S", "127.0.0.1:0", "-t", PROGRAM])
-            .arg(dir.join("router.php"))
-            .stdin(Stdio::null())
-            .stderr(output)
-            .process_group(0)
-            .spawn()
-            .expect("PHP starts");
-        // From here on the process ends with the value, whatever happens.
-        let mut wiki = Wiki { server, address: Address::parse("127.0.0.1:0"), dir };
-        wiki.address = within("PHP to tell where it listens", || {
-            let log = fs::read_to_string(wiki.dir.join("server.log")).unwrap_or_default();
-            let told = log.split_once("Development Server (http://")?.1.split_once(')')?.0;
-            Some(Address::parse(told))
-        });
-        wiki
+        // Tells which requests came, before they are answered.
+        let log = "<?php file_put_contents( __DIR__ . '/requests', \
+                   \"{$_SERVER['REQUEST_METHOD']} {$_SERVER['REQUEST_URI']}\\n\", FILE_APPEND | LOCK_EX );\n";
+        fs::write(dir.join("log.php"), log).expect("a file can be written");
+        let path = dir.path().display();
+        let more = format!(
+            "env[MW_CONFIG_FILE] = {path}/LocalSettings.php\nphp_admin_value[auto_prepend_file] = {path}/log.php"
+        );
+        Wiki { server: PhpFpm::of_application(4, &more), dir }
     }
 
-    /// Where it listens.
-    pub(crate) fn address(&self) -> &Address {
-        &self.address
+    /// The socket of its php-fpm, and the directory with its uploads.
+    pub(crate) fn places(&self) -> (String, String) {
+        (self.server.socket().display().to_string(), self.dir.path().display().to_string())
     }
 
     /// Makes it known as the site at `proxy`, which it purges of what changes.
     pub(crate) fn stand_behind(&self, proxy: &Address) {
         let settings = format!(
             "\n$wgServer = 'http://{proxy}';\n$wgUseCdn = true;\n$wgCdnServers = [ '{proxy}' ];\n\
-             $wgCdnServersNoPurge = [ '127.0.0.1' ];\n"
+             $wgCdnServersNoPurge = [ '127.0.0.1' ];\n$wgUsePathInfo = true;\n$wgEnableUploads = true;\n$wgUploadDirectory = '{0}/images';\n\
+             $wgUploadPath = '/images';\n$wgFileExtensions[] = 'txt';\n",
+            self.dir.path().display()
         );
         let file = OpenOptions::new().append(true).open(self.dir.join("LocalSettings.php"));
         file.and_then(|mut file| file.write_all(settings.as_bytes())).expect("the settings can be written");
@@ -91,37 +74,17 @@ impl Wiki {
     }
 }
 
-impl Drop for Wiki {
-    fn drop(&mut self) {
-        // An interrupt ends the workers, and PHP itself once they have ended; whatever it holds up is killed.
-        let group = Pid::from_child(&self.server);
-        let _ = kill_process_group(group, Signal::INT);
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while matches!(self.server.try_wait(), Ok(None)) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(2));
-        }
-        let _ = kill_process_group(group, Signal::KILL);
-        let _ = self.server.wait();
-        if thread::panicking() {
-            let log = fs::read_to_string(self.dir.join("server.log")).unwrap_or_default();
-            eprintln!("--- what PHP said ---\n{log}---");
-        }
-    }
-}
-
 /// Makes the database, the account and `LocalSettings.php`.
 fn install(dir: &TempDir) {
-    fs::create_dir(dir.join("data")).expect("a directory can be made");
+    for name in ["data", "images"] {
+        fs::create_dir(dir.join(name)).expect("a directory can be made");
+    }
     let mut command = maintenance(dir, "install.php");
     command.args(["--dbtype", "sqlite", "--dbname", "wiki", "--dbpath"]).arg(dir.join("data"));
     // The address is not known yet.
     command.arg("--confpath").arg(dir.path()).args(["--server", "http://127.0.0.1", "--scriptpath", ""]);
     command.args(["--pass", PASSWORD, "Village", EDITOR]);
     run(&mut command);
-}
-
-fn php(dir: &TempDir) -> Command {
-    in_wiki(dir, "php")
 }
 
 fn in_wiki(dir: &TempDir, program: &str) -> Command {
@@ -162,6 +125,7 @@ fn need_packages() {
     let has_module = |name: &str| modules.lines().any(|line| line == name);
     let needs = [
         ("php-cli", has_module("core")),
+        ("php-fpm", PhpFpm::is_installed()),
         ("php-sqlite3", has_module("pdo_sqlite")),
         ("php-mbstring", has_module("mbstring")),
         ("php-xml", has_module("dom")),

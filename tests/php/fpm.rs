@@ -1,79 +1,26 @@
-//! php-fpm with a configuration of its own, in a temporary directory.
+//! Sandarac before php-fpm.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::ops::Deref;
+use std::path::Path;
 
-use rustix::process::{Pid, Signal, kill_process};
-use sandarac_test_support::{Sandarac, Setup, TempDir, within};
+use sandarac_test_support::{PhpFpm, Sandarac, Setup};
 
-/// A running php-fpm, and the directory with its scripts. Stopped and removed when dropped.
-pub(crate) struct Fpm {
-    server: Child,
-    dir: TempDir,
+/// A running php-fpm.
+pub(crate) struct Fpm(PhpFpm);
+
+impl Deref for Fpm {
+    type Target = PhpFpm;
+
+    fn deref(&self) -> &PhpFpm {
+        &self.0
+    }
 }
 
 impl Fpm {
-    /// Starts php-fpm with this many processes. Scripts go into its [`root`](Fpm::root).
-    ///
-    /// # Panics
-    /// If php-fpm is missing.
+    /// Starts php-fpm with this many processes.
     #[track_caller]
     pub(crate) fn start(processes: usize) -> Fpm {
-        let dir = TempDir::new();
-        fs::create_dir(dir.join("release")).expect("a directory can be made");
-        let path = dir.path().display();
-        let configuration = format!(
-            "[global]\nerror_log = {path}/fpm.log\n\
-             [www]\nlisten = {path}/fpm.sock\nlisten.mode = 0600\nuser = root\nping.path = /ping\n\
-             pm = static\npm.max_children = {processes}\ncatch_workers_output = no\n\
-             php_admin_flag[log_errors] = on\nphp_admin_flag[display_errors] = off\n\
-             php_admin_value[post_max_size] = 64M\nphp_admin_value[upload_max_filesize] = 64M\n"
-        );
-        fs::write(dir.join("fpm.conf"), configuration).expect("a file can be written");
-        let mut command = Command::new(binary());
-        command.args([
-            "--nodaemonize",
-            "-n",
-            "-d",
-            "zend_extension=opcache",
-            "-d",
-            "opcache.revalidate_freq=3600",
-        ]);
-        if rustix::process::getuid().is_root() {
-            command.arg("--allow-to-run-as-root");
-        }
-        command.arg("--fpm-config").arg(dir.join("fpm.conf")).stdin(Stdio::null());
-        let said = fs::File::create(dir.join("fpm.out")).expect("a file can be made");
-        command.stdout(said.try_clone().expect("a file can be shared")).stderr(said);
-        let server = command.spawn().expect("php-fpm starts");
-        let mut fpm = Fpm { server, dir };
-        within("php-fpm to be ready", || {
-            let log = fs::read_to_string(fpm.dir.join("fpm.log")).unwrap_or_default();
-            let ended = fpm.server.try_wait().ok().flatten();
-            assert!(ended.is_none(), "php-fpm ended: {log}{}", fpm.said());
-            log.contains("ready to handle connections").then_some(())
-        });
-        fpm
-    }
-
-    /// The document root.
-    pub(crate) fn root(&self) -> PathBuf {
-        self.dir.join("release")
-    }
-
-    /// A path beside the document root.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
-    }
-
-    /// Writes a file below the document root.
-    pub(crate) fn file(&self, name: &str, text: &str) {
-        let path = self.root().join(name);
-        fs::create_dir_all(path.parent().expect("it has one")).expect("a directory can be made");
-        fs::write(path, text).expect("a file can be written");
+        Fpm(PhpFpm::start(processes))
     }
 
     /// Sandarac before it, with these settings of the pool, of its `fastcgi`, and of the cache of the route.
@@ -85,7 +32,7 @@ impl Fpm {
     /// The same with another document root.
     #[track_caller]
     pub(crate) fn site_at(&self, root: &Path, pool: &str, fastcgi: &str, cache: &str) -> Sandarac {
-        let (socket, root) = (self.dir.join("fpm.sock"), root.display().to_string());
+        let (socket, root) = (self.socket(), root.display().to_string());
         let config = format!(
             "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.php]\n\
              backends = [\"fcgi+unix:{}\"]\n{pool}\n[pool.php.fastcgi]\nroot = {root:?}\n{fastcgi}\n\
@@ -94,38 +41,4 @@ impl Fpm {
         );
         Setup::new(env!("CARGO_BIN_EXE_sandarac")).config(config).start()
     }
-
-    fn said(&self) -> String {
-        fs::read_to_string(self.dir.join("fpm.out")).unwrap_or_default()
-    }
-}
-
-impl Drop for Fpm {
-    fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.server), Signal::TERM);
-        let deadline = Instant::now() + Duration::from_secs(5);
-        while matches!(self.server.try_wait(), Ok(None)) && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(2));
-        }
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-        if thread::panicking() {
-            let log = fs::read_to_string(self.dir.join("fpm.log")).unwrap_or_default();
-            eprintln!("--- what php-fpm said ---\n{log}{}---", self.said());
-        }
-    }
-}
-
-/// Debian names php-fpm by its version.
-#[track_caller]
-fn binary() -> PathBuf {
-    let found = fs::read_dir("/usr/sbin").into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut named: Vec<PathBuf> = found
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("php-fpm")))
-        .collect();
-    named.sort();
-    named.pop().expect(
-        "this test runs Debian's php-fpm, which is missing. Install it as root (apt-get install --no-install-recommends \
-         php-fpm), or let ./check do it.",
-    )
 }

@@ -126,6 +126,10 @@ impl Scheme {
     }
 }
 
+/// The names that other servers have for schemes.
+const OTHER_SCHEMES: [(&str, Scheme); 4] =
+    [("fastcgi", Scheme::FastCgi), ("grpc", Scheme::Http2), ("h2c", Scheme::Http2), ("grpcs", Scheme::Https)];
+
 impl std::fmt::Display for Address {
     /// Writes the address in the form that [`Address::from_str`] reads.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -145,8 +149,8 @@ pub enum AddressError {
     Empty,
     /// Without `http://` or `unix:`; holds the probable address.
     NoScheme(String),
-    /// Some other scheme.
-    UnknownScheme(String),
+    /// Some other scheme, and the address that was probably meant.
+    UnknownScheme(String, Option<String>),
     /// `user:password@`.
     UserInfo,
     /// A path, query or fragment after the authority; holds the address without it.
@@ -165,7 +169,9 @@ impl AddressError {
     /// The probable intent, if there is one.
     pub fn suggestion(&self) -> Option<&str> {
         match self {
-            AddressError::NoScheme(meant) | AddressError::Path(meant) => Some(meant),
+            AddressError::NoScheme(meant)
+            | AddressError::Path(meant)
+            | AddressError::UnknownScheme(_, Some(meant)) => Some(meant),
             _ => None,
         }
     }
@@ -176,7 +182,7 @@ impl std::fmt::Display for AddressError {
         match self {
             AddressError::Empty => f.write_str("a backend address is empty"),
             AddressError::NoScheme(_) => f.write_str("a backend address starts with http:// or unix:"),
-            AddressError::UnknownScheme(scheme) => {
+            AddressError::UnknownScheme(scheme, _) => {
                 write!(
                     f,
                     "backends are reached by http://, https://, h2://, fcgi://, unix:, h2+unix: or fcgi+unix:, not by {scheme}"
@@ -227,7 +233,13 @@ impl FromStr for Address {
             }));
         };
         let Some(scheme) = Scheme::of(scheme) else {
-            return Err(AddressError::UnknownScheme(format!("{scheme}://")));
+            let meant = OTHER_SCHEMES.iter().find(|(other, _)| other.eq_ignore_ascii_case(scheme));
+            let path = rest.strip_prefix("unix:").or(rest.starts_with('/').then_some(rest));
+            let meant = meant.map(|(_, ours)| match path {
+                Some(path) => format!("{}+unix:{path}", ours.name()),
+                None => format!("{}://{rest}", ours.name()),
+            });
+            return Err(AddressError::UnknownScheme(format!("{scheme}://"), meant));
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, after) = rest.split_at(end);
@@ -303,6 +315,20 @@ fn is_host(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn schemes_of_other_servers_are_understood() {
+        for (text, meant) in [
+            ("fastcgi://127.0.0.1:9000", "fcgi://127.0.0.1:9000"),
+            ("fastcgi://unix:/run/php/php-fpm.sock", "fcgi+unix:/run/php/php-fpm.sock"),
+            ("grpc://127.0.0.1:50051", "h2://127.0.0.1:50051"),
+            ("grpc:///run/a.sock", "h2+unix:/run/a.sock"),
+            ("GRPCS://a", "https://a"),
+        ] {
+            assert_eq!(text.parse::<Address>().unwrap_err().suggestion(), Some(meant));
+            assert!(meant.parse::<Address>().is_ok());
+        }
+    }
 
     fn read(text: &str) -> Result<Address, AddressError> {
         text.parse()
@@ -390,7 +416,7 @@ mod tests {
             ("", AddressError::Empty),
             ("localhost:8000", AddressError::NoScheme("http://localhost:8000".to_owned())),
             ("/run/app.sock", AddressError::NoScheme("unix:/run/app.sock".to_owned())),
-            ("ftp://app:9000", AddressError::UnknownScheme("ftp://".to_owned())),
+            ("ftp://app:9000", AddressError::UnknownScheme("ftp://".to_owned(), None)),
             ("fcgi://app:9000/index.php", AddressError::Path("fcgi://app:9000".to_owned())),
             ("fcgi+unix:php.sock", AddressError::RelativePath("php.sock".to_owned())),
             ("http://a@b", AddressError::UserInfo),

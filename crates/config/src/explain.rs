@@ -187,6 +187,9 @@ fn explain_route(route: &Route, config: &Config) -> String {
                 );
             }
         }
+        Action::Internal(rule) => {
+            let _ = write!(text, " → not for clients; X-Accel-Redirect leads to {}", explain_files(rule));
+        }
         Action::Answer(answer) => {
             let _ = write!(text, " → answered here with {}", answer.status);
         }

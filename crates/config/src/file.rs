@@ -16,7 +16,7 @@ use crate::pool::{PoolName, PoolSettings};
 use crate::quoted::quoted;
 use crate::report::{At, Complaint, Node, Report};
 use crate::rules::{CacheSettings, RuleSettings};
-use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
+use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, SpoolSettings, Timeouts};
 use crate::setting::Kind;
 use crate::shared::SharedChoice;
 use crate::tls::{HstsChoice, ListenTlsSettings};
@@ -40,6 +40,9 @@ settings! {
         timeouts: Timeouts = Timeouts::default();
         /// Limits on what clients and backends may send.
         limits: Limits = Limits::default();
+        /// Where bodies wait for slow clients, so that these do not hold workers. Such bodies are in memory at first, which counts
+        /// toward `cache.memory` and is an eighth of it at most, and then in files.
+        spool: SpoolSettings = SpoolSettings::default();
         /// Fields that inform backends about the client and the path of a request. A client's own values of these
         /// fields are replaced, unless it is among the `trusted_proxies` of the listener: then they are extended.
         forwarded: Forwarded = Forwarded::default();
@@ -104,6 +107,13 @@ settings! {
         /// begins with a dot) except `.well-known`.
         files: Option<At<AbsolutePath>> = None, unset "the route has a `pool`, an `answer` or a `redirect`"
             "\"/srv/www\"";
+        /// Whether no client reaches the `files` of this route (404): a response of a pool with `x_accel_redirect` names one of
+        /// them, which is sent in place of its body.
+        internal: At<bool> = At::nowhere(false);
+        /// The directory of a PHP application: its files are served, its scripts are run by php-fpm, and every other request
+        /// goes to its `index.php`. It stands for `files` and a `pool` with `fastcgi` in `try`. `pool` beside it names a pool of
+        /// its own; without one, the pool `php` is used, or made with the php-fpm of this machine (docs/manual/php.md).
+        php: Option<At<AbsolutePath>> = None, unset "the route has `files`, a `pool`, an `answer` or a `redirect`" "\"/srv/wiki\"";
         /// The files that are tried in order, as paths below the directory, with `{path}` for the path of the request. The
         /// last may be a pool, `pool:NAME`, for requests for which there is no file, and for methods other than GET and
         /// HEAD. Without a pool, they are answered with 404, and with 405.
@@ -149,6 +159,9 @@ settings! {
         /// self-signed certificate. Begin with a short time: browsers cannot be told to forget it by http. `"0s"` makes
         /// them forget it.
         hsts: Option<At<HstsChoice>> = None, unset "that of the backend, if it sends one" "\"365d\"";
+        /// Whether a request body of up to the pool's `gather_limit` is received before a backend is chosen, so that a slow
+        /// client does not hold a worker. Not for gRPC, and not for pools with a backend whose address begins with `h2`.
+        gather: Option<bool> = None, unset "`true` if the pool has `fastcgi`" "true";
         /// Protocols to which a connection may be upgraded; it then becomes a tunnel.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
         /// How to handle a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of
@@ -227,6 +240,15 @@ impl Text for ShortMatch {
     }
 
     fn from_text(text: &str) -> Result<ShortMatch, Complaint> {
+        if let Some(expression) = text.strip_prefix('~') {
+            let complaint = Complaint::new(format!("{text:?} is a regular expression, and `match` has none"));
+            return Err(match expression.contains("php") {
+                true => complaint.help(
+                    "php = \"/srv/app\" on a route runs the scripts of a directory and serves its files; or match = \"/*.php\"",
+                ),
+                false => complaint.help("a star matches any run of characters: \"/images/*.png\""),
+            });
+        }
         let mut words = text.split_ascii_whitespace();
         let (methods, place) = match (words.next(), words.next(), words.next()) {
             (Some(place), None, None) => ("", place),

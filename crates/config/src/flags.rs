@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sandarac_balance::Algorithm;
+use sandarac_balance::{Address, Algorithm};
 use sandarac_message::target::Scheme;
 
 use crate::address::ListenAddress;
@@ -40,6 +40,10 @@ pub struct Flags {
     pub backends: Vec<String>,
     /// `--files`: a directory, by absolute path, whose files answer all requests. With backends, they answer those without a file.
     pub files: Option<String>,
+    /// `--php`: the directory of a PHP application, by absolute path, which answers all requests.
+    pub php: Option<String>,
+    /// `--php-fpm`, or what the caller has found: the address of the php-fpm of routes with `php` that name no pool.
+    pub php_fpm: Option<String>,
     /// `--sockets`: a directory of workers' sockets, by absolute path, instead of the sources of the file's only pool.
     pub sockets: Option<String>,
     /// `--balance`: `balance` of the file's only pool.
@@ -107,6 +111,12 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
     }
     if let Some(directory) = &flags.files {
         put("--files", files(file, directory));
+    }
+    if let Some(directory) = &flags.php {
+        put("--php", php(file, directory));
+    }
+    if let Some(address) = &flags.php_fpm {
+        put("--php-fpm", fastcgi_address(address));
     }
     if let Some(text) = &flags.balance {
         put("--balance", balance(file, text));
@@ -279,6 +289,26 @@ fn files(file: &mut File, directory: &str) -> Result<(), Complaint> {
             Ok(())
         }
         _ => Err(Complaint::new("the file has routes; set `files` of one of them there")),
+    }
+}
+
+/// Serves the PHP application in `directory`.
+fn php(file: &mut File, directory: &str) -> Result<(), Complaint> {
+    if !file.route.is_empty() {
+        return Err(Complaint::new("the file has routes; set `php` of one of them there"));
+    }
+    let directory = Some(At::nowhere(Text::from_text(directory)?));
+    file.route.push(At::nowhere(RouteSettings { php: directory, ..RouteSettings::default() }));
+    Ok(())
+}
+
+/// Checks an address of php-fpm.
+fn fastcgi_address(address: &str) -> Result<(), Complaint> {
+    let read: Address = Text::from_text(address)?;
+    match read.is_fastcgi() {
+        true => Ok(()),
+        false => Err(Complaint::new(format!("{address} is not reached by FastCGI"))
+            .help("fcgi+unix:/run/php/php-fpm.sock, or fcgi://127.0.0.1:9000")),
     }
 }
 

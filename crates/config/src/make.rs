@@ -10,11 +10,12 @@ use sandarac_policy::{Forward, PoolId, Route, Routes};
 use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
-use crate::config::{Cache, Config, Listener};
+use crate::config::{Cache, Config, Listener, SpoolConfig};
 use crate::definition::Section;
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, SourceText, Warning, judge};
 use crate::file::{File, ListenSettings, RouteSettings};
 use crate::flags::{Flags, overlay, port_80_for_acme};
+use crate::php::expand_php;
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
@@ -77,6 +78,7 @@ impl Config {
             let mut file: File = report.table(table.get_ref());
             overlay(&mut file, flags, &mut report);
             report.read_is_over();
+            expand_php(&mut file, flags.php_fpm.as_deref(), &mut report);
             file
         });
         let source = SourceText::new(name, text, &report.secrets);
@@ -156,6 +158,7 @@ fn config(file: File, source: &Arc<SourceText>, report: &mut Report) -> Config {
         },
         timeouts: file.timeouts,
         limits: file.limits,
+        spool: SpoolConfig { directory: file.spool.directory.to_path(), disk: file.spool.disk.0 },
         forwarded: file.forwarded,
         dns: file.dns,
         purge: file.purge,
@@ -286,6 +289,7 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
     if made.len() == file.route.len() {
         warn_of_unused(&made, pools, report);
         warn_of_unreachable(&made, report);
+        warn_of_unnamed_files(&made, file, report);
     }
     made.into_iter().map(|(route, _)| route).collect()
 }
@@ -346,6 +350,25 @@ fn warn_of_unused(routes: &[(Route, &At<RouteSettings>)], pools: &[&At<PoolName>
         if !routes.is_empty() && !routes.iter().any(|(route, _)| uses(route)) {
             report.warning(name.place.clone(), format!("no route uses the pool `{}`", name.value.0));
         }
+    }
+}
+
+/// Warns if only one side of `X-Accel-Redirect` is configured.
+fn warn_of_unnamed_files(routes: &[(Route, &At<RouteSettings>)], file: &File, report: &mut Report) {
+    let internal = routes.iter().find(|(_, settings)| settings.value.internal.value);
+    let leads = file.pool.0.iter().find(|(_, pool)| pool.x_accel_redirect.value);
+    match (internal, leads) {
+        (Some((_, settings)), None) => {
+            let place = settings.value.internal.place.clone();
+            let warning = report.warning(place, "no pool may lead to this internal route");
+            warning.help = Some("x_accel_redirect = true in a pool".to_owned());
+        }
+        (None, Some((_, pool))) => {
+            let place = pool.x_accel_redirect.place.clone();
+            let warning = report.warning(place, "`x_accel_redirect` has no effect: no route is internal");
+            warning.help = Some("internal = true in a route with `files`".to_owned());
+        }
+        _ => {}
     }
 }
 

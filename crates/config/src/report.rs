@@ -10,11 +10,14 @@ use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
 
 /// Other names of settings that are too different from ours to be found as typing errors.
-const OTHER_WORDS: [(&str, &str); 10] = [
+const OTHER_WORDS: [(&str, &str); 13] = [
     ("root", "files"),
     ("file_server", "files"),
     ("document_root", "files"),
     ("try_files", "try"),
+    ("php_fastcgi", "php"),
+    ("fastcgi_pass", "backends"),
+    ("grpc_pass", "backends"),
     ("autoindex", "listing"),
     ("gzip_static", "precompressed"),
     ("stale_while_revalidate", "grace"),

@@ -36,14 +36,24 @@ pub(crate) fn route(
         }
         (None, Some(settings), None, None) => Some(Action::Answer(answer(settings, report))),
         (None, None, Some(settings), None) => redirect(settings, report).map(Action::Redirect),
-        (None, None, None, Some(_)) => file_rule(route, find, report).map(|(rule, pool)| Action::Files {
-            rule: Arc::new(rule),
-            fallback: pool.map(|pool| forward(pool, report)),
-        }),
+        (None, None, None, Some(_)) => {
+            file_rule(route, find, report).and_then(|(rule, pool)| match (route.internal.value, pool) {
+                (false, pool) => Some(Action::Files {
+                    rule: Arc::new(rule),
+                    fallback: pool.map(|pool| forward(pool, report)),
+                }),
+                (true, None) => Some(Action::Internal(Arc::new(rule))),
+                (true, Some(_)) => {
+                    let message = "an internal route has no pool: a pool leads to it";
+                    report.error(route.internal.place.clone(), message);
+                    None
+                }
+            })
+        }
         (None, None, None, None) => {
             report.missing(
                 place.clone(),
-                "a route needs a `pool`, `files`, an `answer` or a `redirect`",
+                "a route needs a `pool`, `files`, `php`, an `answer` or a `redirect`",
                 "pool = \"app\"",
             );
             None
@@ -70,6 +80,10 @@ pub(crate) fn route(
     };
     if route.files.is_none() {
         warn_of_settings_without_files(route, report);
+        if route.internal.value {
+            let message = "only a route with `files` can be internal";
+            report.error(route.internal.place.clone(), message);
+        }
     }
     let request = edits(&route.request, true, report);
     let response = ResponseEdits {
@@ -78,8 +92,11 @@ pub(crate) fn route(
         passed: edits(&route.passed_response, false, report),
     };
     let upgrade = upgrades(route, report);
-    let has_files = matches!(action, Some(Action::Files { .. }));
-    if let Some(Action::Files { fallback: None, .. } | Action::Answer(_) | Action::Redirect(_)) = action {
+    let has_files = matches!(action, Some(Action::Files { .. } | Action::Internal(_)));
+    if let Some(
+        Action::Files { fallback: None, .. } | Action::Internal(_) | Action::Answer(_) | Action::Redirect(_),
+    ) = action
+    {
         warn_of_idle_settings(settings, !request.is_empty(), &response, has_files, report);
     }
     let compress = compress_rule(&route.compress, report).map(Box::new);
@@ -99,6 +116,7 @@ pub(crate) fn route(
         upgrade,
         connect: route.connect,
         paths: route.paths,
+        gather: route.gather,
         digest: DigestOnce::default(),
     };
     let written = made.request.of_one_request().map(Box::from).collect();
@@ -147,6 +165,7 @@ fn warn_of_idle_settings(
         ("passed_response", !response.passed.is_empty()),
         ("compress", route.compress.place.is_some()),
         ("connect", route.connect),
+        ("gather", route.gather.is_some()),
         ("upgrade", route.upgrade.iter().any(|protocol| protocol.place.is_some())),
     ];
     for (name, _) in idle.into_iter().filter(|(_, written)| *written) {

@@ -24,6 +24,22 @@ pub struct FileRule {
     pub valid: Duration,
 }
 
+impl FileRule {
+    /// The rule for the files of a directory tree, each by its own path.
+    pub fn of(root: PathBuf) -> FileRule {
+        FileRule {
+            root,
+            also: Vec::new(),
+            symlinks: Symlinks::Inside,
+            names: vec![FileName::path()],
+            index: Vec::new(),
+            listing: false,
+            precompressed: false,
+            valid: Duration::ZERO,
+        }
+    }
+}
+
 /// Which symbolic links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symlinks {

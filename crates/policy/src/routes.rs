@@ -52,6 +52,8 @@ pub struct Route {
     pub connect: bool,
     /// The treatment of a path with several readings.
     pub paths: PathReading,
+    /// Whether request bodies are received before a backend is chosen; `None`: as is usual for the pool.
+    pub gather: Option<bool>,
     /// The digest of the rules, once it was asked for.
     pub digest: DigestOnce,
 }
@@ -89,6 +91,8 @@ pub enum Action {
         /// Answers requests for which there is no file.
         fallback: Option<Forward>,
     },
+    /// No answer to a client. A response of a pool may name a file of this directory tree, which is then sent in its place.
+    Internal(Arc<FileRule>),
     /// A fixed answer.
     Answer(FixedAnswer),
     /// A redirect.
@@ -132,7 +136,7 @@ impl Route {
         match &self.action {
             Action::Forward(forward) => Some(forward),
             Action::Files { fallback, .. } => fallback.as_ref(),
-            Action::Answer(_) | Action::Redirect(_) => None,
+            Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => None,
         }
     }
 
@@ -141,7 +145,7 @@ impl Route {
         match &mut self.action {
             Action::Forward(forward) => Some(forward),
             Action::Files { fallback, .. } => fallback.as_mut(),
-            Action::Answer(_) | Action::Redirect(_) => None,
+            Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => None,
         }
     }
 
@@ -372,6 +376,7 @@ mod tests {
             upgrade: Vec::new(),
             connect: false,
             paths: PathReading::Strict,
+            gather: None,
             digest: DigestOnce::default(),
         }
     }

@@ -37,11 +37,14 @@ impl Route {
             upgrade: _,
             connect: _,
             paths: _,
+            gather: _,
             digest: _,
         } = self;
         let forward = match action {
             Action::Forward(forward) | Action::Files { rule: _, fallback: Some(forward) } => forward,
-            Action::Files { .. } | Action::Answer(_) | Action::Redirect(_) => return None,
+            Action::Files { .. } | Action::Internal(_) | Action::Answer(_) | Action::Redirect(_) => {
+                return None;
+            }
         };
         let Forward { cache: Some(rule), pool: _, unsafe_pool: _ } = forward else { return None };
         let mut digest = Digest(blake3::Hasher::new_derive_key(CONTEXT));
@@ -238,6 +241,7 @@ mod tests {
             upgrade: vec!["websocket".to_owned()],
             connect: false,
             paths: PathReading::Strict,
+            gather: None,
             digest: DigestOnce::default(),
         }
     }

@@ -40,8 +40,10 @@ pub enum Fault {
     BodyTooLarge,
     /// The request body has no known length, and is larger than what is gathered of such bodies.
     BodyNotGathered,
-    /// Bodies of unknown length occupy all the memory that there is for them.
+    /// There is neither memory nor a file for more of a body of unknown length.
     GatheringFull,
+    /// A gathered body could not be read back from its file.
+    GatheringFailed,
     /// The request body broke off, or its framing was wrong.
     BodyBroken(Option<Refusal>),
     /// The request body did not arrive in time.
@@ -98,13 +100,15 @@ pub enum Fault {
     HeadTooLarge,
     /// There is no file to answer with.
     File(FileRefusal),
+    /// The response names a file that it may not.
+    FileNotAllowed,
     /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 58] = [
+    pub const EACH: [Fault; 60] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -117,6 +121,7 @@ impl Fault {
         Fault::BodyTooLarge,
         Fault::BodyNotGathered,
         Fault::GatheringFull,
+        Fault::GatheringFailed,
         Fault::BodyBroken(None),
         Fault::BodyLate,
         Fault::NoScript,
@@ -152,6 +157,7 @@ impl Fault {
         Fault::ResponseBroken,
         Fault::HeadTooLarge,
         Fault::Loop,
+        Fault::FileNotAllowed,
         Fault::File(FileRefusal::ALL[0]),
         Fault::File(FileRefusal::ALL[1]),
         Fault::File(FileRefusal::ALL[2]),
@@ -180,6 +186,7 @@ impl Fault {
             Fault::BodyTooLarge => "body-too-large",
             Fault::BodyNotGathered => "body-not-gathered",
             Fault::GatheringFull => "gathering-full",
+            Fault::GatheringFailed => "gathering-failed",
             Fault::BodyBroken(_) => "body-broken",
             Fault::BodyLate => "body-late",
             Fault::NoScript => "no-script",
@@ -209,6 +216,7 @@ impl Fault {
             Fault::ResponseBroken => "response-broken",
             Fault::HeadTooLarge => "head-too-large",
             Fault::File(refusal) => refusal.name(),
+            Fault::FileNotAllowed => "file-not-allowed",
             Fault::Loop => "loop",
         }
     }
@@ -232,7 +240,8 @@ impl Fault {
             | Fault::QueuedTooLong
             | Fault::NoDescriptors
             | Fault::Overloaded
-            | Fault::GatheringFull => 503,
+            | Fault::GatheringFull
+            | Fault::GatheringFailed => 503,
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
@@ -248,6 +257,7 @@ impl Fault {
             | Fault::NoExtendedConnect
             | Fault::TunnelIgnored
             | Fault::ResponseBroken
+            | Fault::FileNotAllowed
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
         }
@@ -294,11 +304,12 @@ impl Fault {
             | Fault::UnaskedSwitch
             | Fault::NoHttp2
             | Fault::Http2(_)
+            | Fault::FileNotAllowed
             | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
-            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull => {
+            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull | Fault::GatheringFailed => {
                 ProxyError::ProxyInternalError
             }
         }
@@ -320,7 +331,8 @@ impl Fault {
             Fault::BodyNotGathered => {
                 "the request body has no Content-Length, and is larger than `gather_limit`".into()
             }
-            Fault::GatheringFull => "request bodies of unknown length occupy too much memory".into(),
+            Fault::GatheringFull => "there is no room for request bodies of unknown length".into(),
+            Fault::GatheringFailed => "the request body could not be read back from its file".into(),
             Fault::BodyBroken(None) => "the request body broke off".into(),
             Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),
             Fault::BodyLate => "the request body did not arrive in time".into(),
@@ -353,6 +365,9 @@ impl Fault {
             Fault::ResponseBroken => "the backend's response broke off".into(),
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::File(refusal) => refusal.text().into(),
+            Fault::FileNotAllowed => {
+                "the response names a file outside of the directories that its pool may send".into()
+            }
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }
@@ -392,6 +407,7 @@ impl Fault {
                 | Fault::Http2(_)
                 | Fault::TunnelIgnored
                 | Fault::ResponseBroken
+                | Fault::FileNotAllowed
         )
     }
 

@@ -1,10 +1,10 @@
 //! State that all cores of a process share.
 
-use crate::gathered::GatheringBudget;
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
 use crate::recode::{CodingMemory, InProgress};
 use crate::site::Site;
+use crate::spool::SpoolSpace;
 use crate::step::hash;
 use crate::tally::Tally;
 use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState, of_target};
@@ -19,7 +19,7 @@ use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
 use sandarac_net::Moment;
-use sandarac_policy::Edits;
+use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -56,8 +56,8 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
-    /// The memory of request bodies of unknown length.
-    pub(crate) gathering: GatheringBudget,
+    /// The memory and the disk of bodies that wait for slow clients.
+    pub(crate) spool: Arc<SpoolSpace>,
     /// The memory of encoders and decoders.
     pub(crate) coding_memory: CodingMemory,
     /// The recodings of stored objects that are being made.
@@ -101,6 +101,7 @@ impl Shared {
             site: ArcSwap::new(site.clone()),
             tended: ArcSwap::new(site),
             generation: AtomicU64::new(0),
+            spool: SpoolSpace::new(store.clone()),
             store,
             counters: (0..cores + 1).map(|_| Arc::default()).collect(),
             run: RandomState::new().build_hasher().finish(),
@@ -109,7 +110,6 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
-            gathering: GatheringBudget::default(),
             coding_memory: CodingMemory::default(),
             recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
@@ -232,6 +232,11 @@ impl Shared {
         self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
     }
 
+    /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.
+    pub fn spooled(&self) -> (u64, u64, u64) {
+        (self.spool.memory() as u64, self.spool.disk(), self.spool.failures())
+    }
+
     /// The number of open client connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
@@ -263,6 +268,15 @@ impl Shared {
     pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
         let site = self.site.load();
         with_target(url, |host, path| purge_target(&self.store, &site.config.routes, host, path, purge))
+    }
+
+    /// Whether an absolute URL is answered with a file, which is never stored.
+    pub fn is_answered_by_file(&self, url: &str) -> bool {
+        let site = self.site.load();
+        let routes = &site.config.routes;
+        let find = |host: &[u8], path: &[u8]| route_of_get(routes, host, path);
+        let route = with_target(url, find).flatten();
+        route.is_some_and(|route| matches!(routes[route].action, Action::Files { .. }))
     }
 
     /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if there

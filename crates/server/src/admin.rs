@@ -337,6 +337,9 @@ pub struct Purged {
     /// The servers of the shared tier that do not know of it yet. They are told when they answer again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreached: Vec<String>,
+    /// The URLs that a route with files answers. Files are not stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// A question about a URL in the shared tier.

@@ -260,6 +260,12 @@ pub fn purge(args: &PurgeArgs) -> Result<(), Failure> {
     }
     let done = if args.soft { "marked stale" } else { "purged" };
     writeln!(io::stdout(), "{} {done}", count(purged.objects, "object"))?;
+    if purged.objects == 0 && !purged.files.is_empty() {
+        print_line(format_args!(
+            "note: files are not cached, and a changed one is seen within `files_valid` (1 s): {}",
+            purged.files.join(", ")
+        ));
+    }
     warn_of_unreached(&purged.unreached);
     Ok(())
 }

@@ -131,6 +131,7 @@ impl fmt::Display for Fault {
                 "cannot read {path}: its file system did not answer for {} s; see whether it is still mounted",
                 PATIENCE.as_secs()
             ),
+            Reason::Unreadable(io::ErrorKind::NotFound) => write!(f, "there is no file {path}"),
             Reason::Unreadable(kind) => write!(f, "cannot read {path}: {kind}"),
             Reason::NotAFile => write!(f, "{path} is not a regular file"),
             Reason::TooLarge => {

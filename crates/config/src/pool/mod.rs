@@ -16,6 +16,7 @@ use sandarac_policy::Classifier;
 use crate::tls::PoolTls;
 
 pub use fastcgi::FastCgiConfig;
+pub(crate) use fastcgi::FastCgiSettings;
 pub(crate) use make::pool_config;
 pub(crate) use settings::{BackendSettings, CheckSettings, PoolName, PoolSettings};
 pub(crate) use source::{EtcdSettings, ServiceName, Sources, ZooKeeperSettings, etcd, zookeeper};
@@ -68,10 +69,18 @@ pub struct PoolConfig {
     pub abort_on_close: bool,
     /// Whether request trailers are forwarded.
     pub forward_trailers: bool,
+    /// The most bytes of a response that are read ahead of its client; 0 for none.
+    pub read_ahead: u64,
+    /// The most bytes of a request body that is gathered.
+    pub gather_limit: u64,
     /// TLS to backends that speak it.
     pub tls: PoolTls,
     /// FastCGI to the backends; `None` if they speak HTTP.
     pub fastcgi: Option<FastCgiConfig>,
+    /// The directory tree whose files `X-Sendfile` may name.
+    pub x_sendfile: Option<PathBuf>,
+    /// Whether `X-Accel-Redirect` leads to routes that are internal.
+    pub x_accel_redirect: bool,
 }
 
 /// A backend of a pool.

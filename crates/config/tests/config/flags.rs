@@ -45,6 +45,8 @@ fn flags_count_more_than_the_file() {
         listen_unless_configured: Some(":1".to_owned()),
         backends: vec!["http://a".to_owned(), "unix:/b".to_owned()],
         files: None,
+        php: None,
+        php_fpm: None,
         sockets: Some("/run/app".to_owned()),
         balance: Some("round_robin".to_owned()),
         memory: Some("1G".to_owned()),

@@ -7,6 +7,7 @@ mod documents;
 mod files;
 mod flags;
 mod pages;
+mod php;
 mod pools;
 mod reading;
 mod robustness;

@@ -79,6 +79,8 @@ proptest! {
             certificates: memory.iter().map(|path| (path.clone(), path.clone())).collect(),
             backends: backend.into_iter().collect(),
             files: memory.clone(),
+            php: memory.clone(),
+            php_fpm: memory.clone(),
             sockets: memory.clone(),
             balance: memory.clone(),
             memcached: memory.clone().into_iter().collect(),

@@ -18,7 +18,7 @@ pub use freshen::{
 pub use lifetimes::{Lifetimes, Reuse};
 pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, is_personal, lookup_bypass};
 pub use relative::{LifetimeFlags, RelativeLifetimes};
-pub use storability::{Reason, Storability, blames_request, storability};
+pub use storability::{Reason, Storability, blames_request, states_freshness, storability};
 pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_DEVICE};
 
 #[cfg(test)]

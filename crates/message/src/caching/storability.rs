@@ -209,6 +209,14 @@ pub fn storability(
     }
 }
 
+/// Whether the origin states how long a response is fresh, were it for no time at all.
+pub fn states_freshness(fields: Fields<'_>, received: Timestamp) -> bool {
+    match targeted(fields) {
+        Some(directives) => directives.lifetime().is_some(),
+        None => ResponseDirectives::of(fields).lifetime().or_else(|| expires(fields, received)).is_some(),
+    }
+}
+
 /// Adds the windows after freshness.
 fn with_windows(
     fresh: Lifetimes,

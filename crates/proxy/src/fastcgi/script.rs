@@ -30,15 +30,19 @@ pub(super) fn find(path: &[u8], rules: &FastCgiConfig, look: impl Fn(&[u8]) -> F
     if path.first() != Some(&b'/') {
         return None;
     }
-    let local = rules.local.then(|| local(path, rules, look)).flatten();
+    let local = rules.local.then(|| local(path, rules, &look)).flatten();
     local.or_else(|| {
         let name = rules.front_controller.as_ref()?.as_bytes();
+        // Otherwise the application would be asked for a script that is not there.
+        if rules.local && look(name) != Found::File {
+            return None;
+        }
         let rest = path.strip_prefix(name).filter(|rest| matches!(rest.first(), None | Some(b'/')));
         Some(Script { name: name.to_vec(), path_info: decoded(rest.unwrap_or_default()) })
     })
 }
 
-fn local(path: &[u8], rules: &FastCgiConfig, look: impl Fn(&[u8]) -> Found) -> Option<Script> {
+fn local(path: &[u8], rules: &FastCgiConfig, look: &impl Fn(&[u8]) -> Found) -> Option<Script> {
     let mut from = 1;
     loop {
         let end = path[from..].iter().position(|&byte| byte == b'/').map_or(path.len(), |at| from + at);
@@ -122,7 +126,6 @@ mod tests {
             params: Vec::new(),
             keep_alive: false,
             max_idle: 1,
-            gather_limit: sandarac_policy::ByteSize(0),
         }
     }
 
@@ -197,6 +200,8 @@ mod tests {
             assert_eq!(of(path, &rules), front, "{path}");
         }
         assert_eq!(of("/load.php", &rules), Some(("/load.php".to_owned(), String::new())));
+        let missing = FastCgiConfig { front_controller: Some("/missing.php".to_owned()), ..rules };
+        assert_eq!(of("/about/us", &missing), None);
     }
 
     #[test]

@@ -27,6 +27,7 @@ use membership::Membership;
 use parking_lot::Mutex;
 use sandarac_balance::{Backend, BackendReport, QueueReport, RetryBudget, SavedSkills};
 use sandarac_config::{PoolConfig, Sticky};
+use sandarac_policy::FileRule;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -57,6 +58,10 @@ pub struct SitePool {
     pub(crate) abort_on_close: bool,
     /// Whether trailers of requests are forwarded.
     pub(crate) forward_trailers: bool,
+    /// The most bytes of a response that are read ahead of its client.
+    pub(crate) read_ahead: u64,
+    /// The most bytes of a request body that is gathered.
+    pub(crate) gather_limit: u64,
     /// Time from the choice of a backend to the head of its response.
     pub(crate) latency: Arc<Latency>,
     pub(crate) sticky: Option<Sticky>,
@@ -64,6 +69,10 @@ pub struct SitePool {
     pub(crate) tls: Option<OriginTls>,
     /// The application, if the backends speak FastCGI.
     pub(crate) application: Option<Arc<Application>>,
+    /// The files that a response may name in X-Sendfile.
+    pub(crate) x_sendfile: Option<Arc<FileRule>>,
+    /// Whether a response may name a file of an internal route in X-Accel-Redirect.
+    pub(crate) x_accel_redirect: bool,
 }
 
 impl SitePool {
@@ -116,12 +125,16 @@ impl SitePool {
             retry_timeouts: config.retry_timeouts,
             abort_on_close: config.abort_on_close,
             forward_trailers: config.forward_trailers,
+            read_ahead: config.read_ahead,
+            gather_limit: config.gather_limit,
             sticky: config.sticky.clone(),
             tls: None,
             application: config
                 .fastcgi
                 .as_ref()
                 .map(|fastcgi| Arc::new(Application::new(&config.name, fastcgi))),
+            x_sendfile: config.x_sendfile.clone().map(|root| Arc::new(FileRule::of(root))),
+            x_accel_redirect: config.x_accel_redirect,
             latency: before.map_or_else(Arc::default, |before| before.latency.clone()),
             budget: Arc::new(config.retry_budget.build()),
             config: Mutex::new(config),

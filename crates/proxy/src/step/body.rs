@@ -4,6 +4,7 @@ use crate::recode::Transform;
 use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Object, Reader};
+use sandarac_message::hop::is_event_stream;
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_net::{Body, BodyBroken};
 use std::collections::VecDeque;
@@ -124,6 +125,18 @@ impl Body for ObjectBody {
             },
             ObjectBody::Arriving(arriving) => arriving.poll_piece(cx),
             ObjectBody::Recoded(recoded) => recoded.poll_piece(cx),
+        }
+    }
+
+    fn poll_holds_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            ObjectBody::Arriving(ArrivingBody { reader, .. })
+                if !is_event_stream(reader.object().head().shown()) =>
+            {
+                reader.poll_streams(cx)
+            }
+            ObjectBody::Recoded(recoded) => recoded.body.poll_holds_up(cx),
+            _ => Poll::Pending,
         }
     }
 

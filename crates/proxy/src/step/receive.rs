@@ -198,6 +198,8 @@ pub(crate) fn verdict(
             Ok(Verdict::Synth(Box::new(Synthetic { status: redirect.status, fields, body: Bytes::new() })))
         }
         Action::Forward(to) => forward(received, request, to),
+        // To a client it is not there.
+        Action::Internal(_) => Err(Fault::NoRoute),
         Action::Files { .. } if matches!(request.method, Method::Get | Method::Head) => Ok(Verdict::Files),
         Action::Files { fallback: Some(to), .. } => forward(received, request, to),
         Action::Files { fallback: None, .. } => Err(Fault::File(FileRefusal::Method)),

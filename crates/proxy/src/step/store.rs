@@ -15,7 +15,7 @@ use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
-    own_fields_of_update, resumable, storability, stored_fields,
+    own_fields_of_update, resumable, states_freshness, storability, stored_fields,
 };
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
@@ -141,7 +141,11 @@ impl<'a> Landing<'a> {
             .filter(|part| announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
         let policy = &self.rule.policy;
-        match storability(self.request, &view, range, policy, arrived.requested, now) {
+        let judged = match arrived.only_if_stated && !states_freshness(view.fields, now) {
+            true => Storability::NoStore(Reason::NoFreshness),
+            false => storability(self.request, &view, range, policy, arrived.requested, now),
+        };
+        match judged {
             Storability::Store(lifetimes) => {
                 let vary = VarySpec::of(view.fields, &policy.vary);
                 let own = own_fields(view.fields);

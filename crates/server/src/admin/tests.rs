@@ -31,7 +31,11 @@ impl Control for Process {
 
     fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {
         self.told.lock().unwrap().push(format!("{purge:?}"));
-        Ok(Purged { objects: (purge.urls.len() + purge.tags.len()) as u64, unreached: Vec::new() })
+        Ok(Purged {
+            objects: (purge.urls.len() + purge.tags.len()) as u64,
+            unreached: Vec::new(),
+            files: Vec::new(),
+        })
     }
 
     fn ban(&self, expression: &str) -> Result<Banned, Refusal> {
@@ -151,7 +155,10 @@ fn what_the_process_says_arrives_whole() {
 fn purges_name_what_they_are_for() {
     let running = running();
     let purge = Purge { tags: vec!["a b".to_owned(), "\"".to_owned()], soft: true, ..Purge::default() };
-    assert_eq!(running.client().purge(&purge).unwrap(), Purged { objects: 2, unreached: Vec::new() });
+    assert_eq!(
+        running.client().purge(&purge).unwrap(),
+        Purged { objects: 2, unreached: Vec::new(), files: Vec::new() }
+    );
     let all = Purge { all: true, ..Purge::default() };
     running.client().purge(&all).unwrap();
     assert_eq!(*running.process.told.lock().unwrap(), [format!("{purge:?}"), format!("{all:?}")]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sandarac_config::{Config, Flags, LogFormat, LogTarget};
 
-use super::backend_url::as_url;
+use super::backend_url::{as_fastcgi_url, as_url};
 use super::token::token;
 use crate::failure::Failure;
 
@@ -45,6 +45,13 @@ pub struct RunArgs {
     /// A directory whose files are served. With --backend, that answers the requests without a file
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
+    /// The directory of a PHP application, such as a wiki: its files are served, php-fpm runs its scripts, and `index.php` gets every other request
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["backend", "sockets", "files"])]
+    pub php: Option<PathBuf>,
+    /// Where php-fpm listens, for --php and routes with `php`: `/path`, `host:9000` or `fcgi://host:9000` (default: its socket at
+    /// the usual place)
+    #[arg(long, value_name = "ADDRESS")]
+    pub php_fpm: Option<String>,
     /// How a backend is chosen: by default least_requests, and resume for workers in a directory
     #[arg(long, value_name = "NAME")]
     pub balance: Option<String>,
@@ -87,7 +94,8 @@ pub struct RunArgs {
 impl RunArgs {
     /// Whether neither a configuration nor backends nor files are given.
     pub fn lacks_everything(&self) -> bool {
-        self.config.is_none() && self.backend.is_empty() && self.sockets.is_none() && self.files.is_none()
+        let served = [&self.sockets, &self.files, &self.php];
+        self.config.is_none() && self.backend.is_empty() && served.iter().all(|directory| directory.is_none())
     }
 
     /// The flags as settings of a file, with the token read from its source.
@@ -105,6 +113,8 @@ impl RunArgs {
             listen_unless_configured: None,
             backends: self.backend.iter().map(|backend| as_url(backend)).collect(),
             files: absolute("--files", self.files.as_deref())?,
+            php: absolute("--php", self.php.as_deref())?,
+            php_fpm: self.php_fpm.as_deref().map(as_fastcgi_url),
             sockets: absolute("--sockets", self.sockets.as_deref())?,
             balance: self.balance.clone(),
             memory: self.memory.clone().or_else(|| self.storage.clone()),

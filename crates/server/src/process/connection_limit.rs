@@ -27,7 +27,11 @@ pub(super) fn connection_limit(config: &Config, cores: usize) -> usize {
     }
     let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let per_core = CORE_DESCRIPTORS + config.listeners.len() as u64;
-    let serves_files = config.routes.all().iter().any(|route| matches!(route.action, Action::Files { .. }));
+    let serves_files = config
+        .routes
+        .all()
+        .iter()
+        .any(|route| matches!(route.action, Action::Files { .. } | Action::Internal(_)));
     let of_files = if serves_files { cores * file_descriptors(files, cores) } else { 0 };
     let own = OWN_DESCRIPTORS + cores as u64 * per_core + of_files as u64;
     let possible = (files.saturating_sub(own) / 2).max(1);

@@ -86,7 +86,8 @@ impl Control for ProcessControl {
             objects += shared.store.purge_all(kind, wall());
         }
         let unreached = calls.map(|calls| calls.wait()).unwrap_or_default();
-        Ok(Purged { objects: objects as u64, unreached })
+        let files = purge.urls.iter().filter(|url| shared.is_answered_by_file(url)).cloned().collect();
+        Ok(Purged { objects: objects as u64, unreached, files })
     }
 
     fn ban(&self, expression: &str) -> Result<Banned, Refusal> {

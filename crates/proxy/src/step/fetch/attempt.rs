@@ -100,7 +100,9 @@ pub(super) async fn attempt(
             if let Some(took) = link.responded(head.status) {
                 context.pool().latency.observe_shared(took);
             }
-            Ok(Box::new(OriginResponse { link, head, switched, requested, received: wall(), upload }))
+            let received = wall();
+            let only_if_stated = false;
+            Ok(Box::new(OriginResponse { link, head, switched, requested, received, upload, only_if_stated }))
         }
         Err(fault) => {
             let (wrote, answered) = (link.sent() > 0, link.is_answered());

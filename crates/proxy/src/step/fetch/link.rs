@@ -4,9 +4,11 @@ use super::context::FetchContext;
 use super::fastcgi::FastCgi;
 use super::http1::Http1;
 use super::http2::Http2;
+use super::local_file::LocalFile;
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
 use crate::Fault;
+use crate::core::Core;
 use crate::origin::{OriginConn, Origins};
 use crate::trailers::TrailerRule;
 use sandarac_balance::{AttemptOutcome, Backend, BackendId, Pick};
@@ -23,7 +25,8 @@ use std::time::Duration;
 /// whether the connection is kept.
 pub(crate) struct OriginLink {
     protocol: Protocol,
-    pick: Pick,
+    /// `None` for a file of this machine.
+    pick: Option<Pick>,
     origins: Rc<Origins>,
     /// Whether it was kept from an earlier request.
     reused: bool,
@@ -39,6 +42,7 @@ enum Protocol {
     Http1(Http1),
     Http2(Http2),
     FastCgi(Box<FastCgi>),
+    File(Box<LocalFile>),
     #[cfg(test)]
     Memory(super::memory::Memory),
 }
@@ -50,6 +54,7 @@ macro_rules! speak {
             Protocol::Http1(http1) => http1.$method($($argument),*),
             Protocol::Http2(http2) => http2.$method($($argument),*),
             Protocol::FastCgi(fastcgi) => fastcgi.$method($($argument),*),
+            Protocol::File(file) => file.$method($($argument),*),
             #[cfg(test)]
             Protocol::Memory(memory) => memory.$method($($argument),*),
         }
@@ -81,16 +86,30 @@ impl OriginLink {
         OriginLink::over(context, Protocol::Memory(memory), pick)
     }
 
+    /// A link to a file of this machine, in place of that to the backend that named it.
+    pub(super) fn local_file(core: &Core, file: LocalFile) -> OriginLink {
+        OriginLink::of(core, Protocol::File(Box::new(file)), None)
+    }
+
     fn over(context: &FetchContext<'_>, protocol: Protocol, pick: Pick) -> OriginLink {
+        OriginLink::of(context.core, protocol, Some(pick))
+    }
+
+    fn of(core: &Core, protocol: Protocol, pick: Option<Pick>) -> OriginLink {
         OriginLink {
             protocol,
             pick,
-            origins: context.core.origins.clone(),
+            origins: core.origins.clone(),
             reused: false,
             server_error: false,
             is_other_version: false,
-            epoch: context.core.shared.epoch,
+            epoch: core.shared.epoch,
         }
+    }
+
+    /// The choice of the backend. MUST NOT be called on the link to a file.
+    fn pick(&self) -> &Pick {
+        self.pick.as_ref().expect("the link is to a backend")
     }
 
     /// Notes whether its connection was kept from an earlier request, and whether its backend was found to be
@@ -101,12 +120,12 @@ impl OriginLink {
     }
 
     pub(crate) fn backend_id(&self) -> BackendId {
-        self.pick.id()
+        self.pick().id()
     }
 
     /// The backend.
     pub(crate) fn backend(&self) -> &Backend {
-        self.pick.backend()
+        self.pick().backend()
     }
 
     pub(super) fn is_reused(&self) -> bool {
@@ -159,7 +178,9 @@ impl OriginLink {
 
     /// Notes that all of the request has been sent: the backend's response time counts from now.
     pub(super) fn awaits_answer(&mut self) {
-        self.pick.awaits_answer();
+        if let Some(pick) = &mut self.pick {
+            pick.awaits_answer();
+        }
     }
 
     /// Receives the head of the response. `see` gets each head on the way; its error ends the attempt.
@@ -182,8 +203,9 @@ impl OriginLink {
     /// Notes that the head has arrived, with this status. Returns the backend's response time, if known.
     pub(super) fn responded(&mut self, status: u16) -> Option<Duration> {
         self.server_error = status >= 500;
-        self.pick.responded(self.epoch.elapsed());
-        self.pick.took()
+        let pick = self.pick.as_mut()?;
+        pick.responded(self.epoch.elapsed());
+        pick.took()
     }
 
     /// The bytes of the body still to come, if known.
@@ -238,6 +260,7 @@ impl OriginLink {
     /// Ends a complete response: the connection is kept if both sides allow it.
     pub(crate) fn finish(self) {
         let OriginLink { protocol, pick, origins, server_error, epoch, .. } = self;
+        let Some(pick) = pick else { return };
         // The request ends here, not when the connection is put away.
         let now = epoch.elapsed();
         speak!(protocol, finish(&origins, pick.backend().address()));
@@ -270,11 +293,15 @@ impl OriginLink {
     /// Ends a request that brought no response.
     pub(super) fn ended(self, outcome: AttemptOutcome) {
         let now = self.epoch.elapsed();
-        self.pick.finish(outcome, now);
+        if let Some(pick) = self.pick {
+            pick.finish(outcome, now);
+        }
     }
 
     /// Returns the connection; no request was sent.
     pub(super) fn spare(self) {
-        speak!(self.protocol, spare(&self.origins, self.pick.backend().address()));
+        if let Some(pick) = &self.pick {
+            speak!(self.protocol, spare(&self.origins, pick.backend().address()));
+        }
     }
 }

@@ -9,8 +9,10 @@ mod http1;
 mod http2;
 mod identify;
 mod link;
+mod local_file;
 #[cfg(test)]
 mod memory;
+mod named_file;
 mod origin_head;
 mod origin_request;
 mod origin_response;

@@ -1,0 +1,233 @@
+//! `X-Accel-Redirect` and `X-Sendfile`: a response names a file, which is sent in place of its body. The backend is released at once.
+//!
+//! Neither field ever reaches a client. From a pool that may not use it, it has no other effect.
+
+use super::link::OriginLink;
+use super::local_file::LocalFile;
+use super::origin_response::OriginResponse;
+use super::response_fields::of_final;
+use crate::Fault;
+use crate::core::Core;
+use crate::files::{FileAt, FileBody, FileFound, NamedFile, NotSent};
+use crate::pool::SitePool;
+use crate::site::Site;
+use sandarac_message::target::{other_readings, route_path, split_query};
+use sandarac_message::{
+    Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHeadBuf, TooLarge, decimal,
+};
+use sandarac_net::{Base, Length, Response, boxed, wall};
+use sandarac_policy::{Action, Edits};
+
+const X_ACCEL_REDIRECT: &[u8] = b"X-Accel-Redirect";
+const X_SENDFILE: &[u8] = b"X-Sendfile";
+
+/// The length of the page with which php-fpm answers requests for a script that it does not find.
+const NO_SCRIPT_PAGE: u64 = "File not found.\n".len() as u64;
+
+/// The request for which a response has arrived.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) core: &'a Core,
+    pub(super) site: &'a Site,
+    pub(super) request: &'a RequestHead<'a>,
+    pub(super) host: &'a [u8],
+    pub(super) pool: &'a SitePool,
+    /// Whether the response is for this client alone.
+    pub(super) is_for_one: bool,
+}
+
+/// Sends the file that a response names in place of its body, if its pool may do that.
+///
+/// # Errors
+/// [`Fault::FileNotAllowed`] if the file is none that the pool may send, [`Fault::File`] if it is not there.
+pub(super) async fn follow(
+    asked: Asked<'_>,
+    mut arrived: Box<OriginResponse>,
+) -> Result<Box<OriginResponse>, Fault> {
+    let fields = arrived.head.fields.view();
+    if !fields
+        .iter()
+        .any(|field| field.id == Name::Other && (is_accel(field.name) || is_sendfile(field.name)))
+    {
+        arrived.only_if_stated = asked.pool.application.is_some()
+            && arrived.head.status == 404
+            && arrived.link.remaining() == Some(NO_SCRIPT_PAGE);
+        return Ok(arrived);
+    }
+    // A response without content has no file either.
+    let may_have_body = !arrived.switched && !matches!(arrived.head.status, 204 | 304);
+    let named = may_have_body.then(|| named(asked, fields)).flatten();
+    arrived.head.fields.remove_named(X_ACCEL_REDIRECT);
+    arrived.head.fields.remove_named(X_SENDFILE);
+    match named {
+        None => Ok(arrived),
+        Some(named) => boxed(|| send(asked, arrived, named)).await,
+    }
+}
+
+fn is_accel(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(X_ACCEL_REDIRECT)
+}
+
+fn is_sendfile(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(X_SENDFILE)
+}
+
+/// The file that a response names; `None` if it names none, or its pool may not. An error if the name leads to nothing that the
+/// pool may send.
+fn named(asked: Asked<'_>, fields: Fields<'_>) -> Option<Result<NamedFile, Fault>> {
+    let pool = asked.pool;
+    let of = |name| fields.all_named(name).next();
+    if let Some(uri) = of(X_ACCEL_REDIRECT).filter(|_| pool.x_accel_redirect) {
+        return Some(internal(asked, uri).ok_or(Fault::FileNotAllowed));
+    }
+    let (path, rule) = of(X_SENDFILE).zip(pool.x_sendfile.as_ref())?;
+    Some(Ok(NamedFile {
+        rule: rule.clone(),
+        edits: Edits::default(),
+        host: Vec::new(),
+        target: Vec::new(),
+        name: FileAt::Absolute(path.to_vec()),
+    }))
+}
+
+/// The file of an internal route at `uri`; `None` if it leads to another route, or servers would read it differently.
+fn internal(asked: Asked<'_>, uri: &[u8]) -> Option<NamedFile> {
+    let received = split_query(uri).0;
+    if received.first() != Some(&b'/') {
+        return None;
+    }
+    let path = route_path(received).ok()?;
+    if !other_readings(received, &path).is_empty() {
+        return None;
+    }
+    let routes = &asked.site.config.routes;
+    let route = &routes[routes.find(asked.host, &path, b"GET")?];
+    let Action::Internal(rule) = &route.action else { return None };
+    Some(NamedFile {
+        rule: rule.clone(),
+        edits: route.response.all.clone(),
+        host: asked.host.to_vec(),
+        target: uri.to_vec(),
+        name: FileAt::Below(path.into_owned()),
+    })
+}
+
+async fn send(
+    asked: Asked<'_>,
+    mut arrived: Box<OriginResponse>,
+    named: Result<NamedFile, Fault>,
+) -> Result<Box<OriginResponse>, Fault> {
+    // The backend has said all that matters.
+    arrived.link.drop_body();
+    let OriginResponse { link, head, switched, requested, received, upload, .. } = *arrived;
+    link.close();
+    let file = named?.open().await.map_err(|why| match why {
+        NotSent::Outside => Fault::FileNotAllowed,
+        NotSent::Refused(refusal) => Fault::File(refusal),
+    })?;
+    let wanted = wanted(asked, head.status).map_err(|TooLarge| Fault::HeadTooLarge)?;
+    let answer = response(asked, &file, &wanted, &head.fields).map_err(|TooLarge| Fault::HeadTooLarge)?;
+    let FileResponse { status, reason, fields, body, len } = answer;
+    let (status, reason) = match head.status {
+        200 | 206 => (status, &reason),
+        other => (other, &head.reason),
+    };
+    let fields = of_final(status, reason, fields.view(), Some(len)).map_err(|_| Fault::HeadTooLarge)?;
+    let head = ResponseHeadBuf { status, reason: reason.clone(), fields, ..head };
+    let link = OriginLink::local_file(asked.core, LocalFile::new(body, len));
+    Ok(Box::new(OriginResponse { link, head, switched, requested, received, upload, only_if_stated: true }))
+}
+
+/// The fields of the request that matter for the file: conditions and ranges, for the client of a response that is not stored.
+fn wanted(asked: Asked<'_>, status: u16) -> Result<FieldsBuf, TooLarge> {
+    let mut wanted = FieldsBuf::new();
+    let may_be_partial = matches!(asked.request.method, Method::Get | Method::Head) && status == 200;
+    if asked.is_for_one && may_be_partial {
+        // A coding would depend on the files beside it, and on no field that the application has named in Vary.
+        wanted.extend(asked.request.fields, |field| field.id != Name::AcceptEncoding)?;
+    }
+    Ok(wanted)
+}
+
+/// The response with a file.
+struct FileResponse {
+    status: u16,
+    reason: Box<[u8]>,
+    /// Those of the application's response, with those of the file.
+    fields: FieldsBuf,
+    body: Option<FileBody>,
+    /// Bytes of the body.
+    len: u64,
+}
+
+/// The response with the file in place of the application's body.
+fn response(
+    asked: Asked<'_>,
+    file: &FileFound,
+    wanted: &FieldsBuf,
+    application: &FieldsBuf,
+) -> Result<FileResponse, TooLarge> {
+    let request = RequestHead { fields: wanted.view(), ..*asked.request };
+    let mut fields = FieldsBuf::new();
+    // What describes the application's own body.
+    let own = |name| {
+        matches!(
+            name,
+            Name::ContentLength
+                | Name::ContentEncoding
+                | Name::ContentRange
+                | Name::Etag
+                | Name::LastModified
+                | Name::AcceptRanges
+                | Name::Trailer
+        )
+    };
+    fields.extend(application.view(), |field| !own(field.id))?;
+    let mut len = 0;
+    let mut reason = Box::default();
+    let mut added = Ok(());
+    let (status, body) = file.begin(&request, wall(), None, |response| {
+        reason = response.reason.into();
+        added = add_of_file(&response, &mut fields);
+        len = match response.length {
+            Length::Known(len) => len,
+            _ => length_in(fields.view()),
+        };
+    });
+    added?;
+    let len = if body.is_some() { len } else { 0 };
+    Ok(FileResponse { status, reason, fields, body, len })
+}
+
+/// Adds the fields of a response with a file, except those that the application has chosen.
+fn add_of_file(response: &Response<'_>, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
+    for &(name, value) in response.added.iter().filter(|(name, _)| *name != Name::Date) {
+        fields.set(name, value)?;
+    }
+    let (base, keep): (Fields<'_>, &dyn Fn(&Field<'_>) -> bool) = match &response.base {
+        Base::Stored(head, _) => (head.shown(), &every),
+        Base::Selected(base, keep) => (*base, keep),
+        Base::Owned(base) => (base.view(), &every),
+    };
+    let chosen: Vec<Vec<u8>> = fields.view().iter().map(|field| field.name.to_vec()).collect();
+    for field in base.iter().filter(|field| keep(field)) {
+        if field.id == Name::Vary || !chosen.iter().any(|name| field.is(name)) {
+            fields.push(field.name, field.value)?;
+        }
+    }
+    if let Length::Known(len) = response.length {
+        fields.remove(Name::ContentLength);
+        fields.add_with(Name::ContentLength, |out| decimal::append(out, len))?;
+    }
+    Ok(())
+}
+
+fn every(_: &Field<'_>) -> bool {
+    true
+}
+
+fn length_in(fields: Fields<'_>) -> u64 {
+    let digits = fields.get(Name::ContentLength).and_then(|digits| std::str::from_utf8(digits).ok());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}

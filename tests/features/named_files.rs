@@ -1,0 +1,217 @@
+//! Files that a response names in `X-Sendfile` or `X-Accel-Redirect`.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use sandarac_test_support::{Origin, Sandarac, TempDir, get, head, post, reply};
+
+use crate::sandarac;
+
+/// Sandarac before an origin that responds with the field and the `Cache-Control` that the query of a request names, and a tree: `files` for
+/// X-Sendfile, `internal` for X-Accel-Redirect, `open` for everyone, and a secret beside them.
+struct Site {
+    proxy: Sandarac,
+    origin: Origin,
+    tree: TempDir,
+}
+
+/// Settings that let the pool do both.
+const BOTH: &str = "x_sendfile = \"ROOT/files\"\nx_accel_redirect = true";
+
+impl Site {
+    fn new(pool: &str) -> Site {
+        let tree = TempDir::new();
+        for (name, content) in [
+            ("files/report.txt", "0123456789"),
+            ("files/100%25.txt", "percent"),
+            ("files/deep/a b.bin", "blank"),
+            ("files/.hidden", "secret"),
+            ("files/tool.php", "<?php secret();"),
+            ("internal/protected/film.bin", "film"),
+            ("open/public/page.html", "page"),
+            ("secret.txt", "secret"),
+        ] {
+            let path = tree.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        symlink(tree.join("secret.txt"), tree.join("files/link.txt")).unwrap();
+        symlink("report.txt", tree.join("files/inside.txt")).unwrap();
+        let origin = Origin::new(|request| {
+            let query = request.target.split_once('?').map_or("", |(_, query)| query);
+            let fields = query.split('&').filter_map(|pair| pair.split_once('='));
+            let body = "the body of the application";
+            fields.fold(reply(200).with("Content-Type", "text/x-own").body(body), |reply, (name, value)| {
+                reply.with(name, &value.replace('+', " "))
+            })
+        });
+        let root = tree.path().display();
+        let config = format!(
+            "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\n{}\n\
+             [[route]]\nmatch = \"/protected/\"\nfiles = \"{root}/internal\"\ninternal = true\n\
+             [[route]]\nmatch = \"/public/\"\nfiles = \"{root}/open\"\n\
+             [[route]]\npool = \"app\"\n",
+            origin.url(),
+            pool.replace("ROOT", &root.to_string())
+        );
+        Site { proxy: sandarac().config(config).start(), origin, tree }
+    }
+
+    /// The target of a request whose response names this file.
+    fn sendfile(&self, name: &str) -> String {
+        format!("/get?X-Sendfile={}/{name}", self.tree.path().display())
+    }
+}
+
+#[test]
+fn a_file_is_sent_in_place_of_the_body_with_the_fields_of_the_application() {
+    let site = Site::new(BOTH);
+    let sent = site.proxy.get(&(site.sendfile("files/report.txt") + "&X-Own=kept&ETag=app")).expect(200);
+    assert_eq!(sent.text(), "0123456789");
+    assert_eq!(sent.field("content-type"), Some("text/x-own"));
+    assert_eq!(sent.field("x-own"), Some("kept"));
+    assert_eq!(sent.field("content-length"), Some("10"));
+    assert!(sent.field("etag").is_some_and(|etag| etag != "app"), "{sent:?}");
+    assert!(!sent.fields.has("x-sendfile"), "{sent:?}");
+    let film = site.proxy.get("/get?X-Accel-Redirect=/protected/film.bin").expect(200);
+    assert_eq!(film.text(), "film");
+    assert!(!film.fields.has("x-accel-redirect"), "{film:?}");
+    for name in ["files/deep/a+b.bin", "files/100%25.txt", "files/inside.txt"] {
+        site.proxy.get(&site.sendfile(name)).expect(200);
+    }
+    let posted = site.proxy.exchange(&post(&site.sendfile("files/report.txt"), "form"));
+    assert_eq!(posted.expect(200).text(), "0123456789");
+}
+
+#[test]
+fn parts_and_conditions_are_answered_from_the_file() {
+    let site = Site::new(BOTH);
+    let target = site.sendfile("files/report.txt");
+    let part = site.proxy.exchange(&get(&target).with("Range", "bytes=2-4").with("Cookie", "a=1"));
+    let part = part.expect(206);
+    assert_eq!(part.text(), "234");
+    assert_eq!(part.field("content-range"), Some("bytes 2-4/10"));
+    let etag = part.field("etag").unwrap().to_owned();
+    let known = site.proxy.exchange(&get(&target).with("If-None-Match", &etag).with("Cookie", "a=1"));
+    known.expect(304);
+    let beyond = site.proxy.exchange(&get(&target).with("Range", "bytes=90-").with("Cookie", "a=1"));
+    beyond.expect(416);
+    let about = site.proxy.exchange(&head(&target).with("Cookie", "a=1")).expect(200);
+    assert_eq!(about.field("content-length"), Some("10"));
+}
+
+#[test]
+fn no_client_reaches_an_internal_route() {
+    let site = Site::new(BOTH);
+    for target in [
+        "/protected/film.bin",
+        "//protected/film.bin",
+        "/x/../protected/film.bin",
+        "/%70rotected/film.bin",
+        "/public/..%2fprotected/film.bin",
+        "/protected%2ffilm.bin",
+        "/protected/",
+    ] {
+        let answer = site.proxy.get(target);
+        assert!(!answer.text().contains("film"), "{target}: {answer:?}");
+        assert!(matches!(answer.status, 200 | 400 | 404), "{target}: {answer:?}");
+    }
+    site.proxy.get("/protected/film.bin").expect(404);
+    site.proxy.exchange(&post("/protected/film.bin", "x")).expect(404);
+    assert_eq!(site.origin.count_of("/protected/film.bin"), 0);
+}
+
+#[test]
+fn nothing_outside_of_the_directory_is_sent() {
+    let site = Site::new(BOTH);
+    let root = site.tree.path().display().to_string();
+    let outside = [
+        format!("{root}/secret.txt"),
+        format!("{root}/files/../secret.txt"),
+        format!("{root}/files/deep/../../secret.txt"),
+        format!("{root}/files"),
+        format!("{root}/filesystem"),
+        format!("{root}/files/%2e%2e/secret.txt"),
+        "secret.txt".to_owned(),
+        "/etc/passwd".to_owned(),
+        "../secret.txt".to_owned(),
+    ];
+    for path in &outside {
+        let answer = site.proxy.get(&format!("/get?X-Sendfile={path}"));
+        assert!(matches!(answer.status, 404 | 502), "{path}: {answer:?}");
+        assert!(!answer.text().contains("secret\n") && answer.text() != "secret", "{path}: {answer:?}");
+    }
+    for (name, status) in [
+        ("files/link.txt", 403),
+        ("files/.hidden", 404),
+        ("files/tool.php", 403),
+        ("files/deep", 403),
+        ("files/none", 404),
+    ] {
+        let answer = site.proxy.get(&site.sendfile(name)).expect(status);
+        assert!(!answer.text().contains("secret"), "{name}: {answer:?}");
+    }
+    for uri in [
+        "/public/page.html",
+        "/elsewhere",
+        "/protected/../public/page.html",
+        "/protected%2ffilm.bin",
+        "/protected/..%2f..%2fsecret.txt",
+        "protected/film.bin",
+        "@named",
+        "http://other/protected/film.bin",
+        "/get?X-Accel-Redirect=/get",
+    ] {
+        let answer = site.proxy.get(&format!("/get?X-Accel-Redirect={uri}")).expect(502);
+        assert_eq!(
+            answer.cache_parameter("detail").as_deref(),
+            Some("file-not-allowed"),
+            "{uri}: {answer:?}"
+        );
+    }
+}
+
+#[test]
+fn a_pool_that_names_nothing_has_the_fields_removed() {
+    let site = Site::new("");
+    for target in [site.sendfile("files/report.txt"), "/get?X-Accel-Redirect=/protected/film.bin".to_owned()]
+    {
+        let answer = site.proxy.get(&target).expect(200);
+        assert_eq!(answer.text(), "the body of the application");
+        assert!(!answer.fields.has("x-sendfile") && !answer.fields.has("x-accel-redirect"), "{answer:?}");
+    }
+    // One of the two does not allow the other.
+    let site = Site::new("x_sendfile = \"ROOT/files\"");
+    let answer = site.proxy.get("/get?X-Accel-Redirect=/protected/film.bin").expect(200);
+    assert_eq!(answer.text(), "the body of the application");
+}
+
+#[test]
+fn a_file_is_stored_only_if_the_application_states_how_long() {
+    let site = Site::new(BOTH);
+    let target = site.sendfile("files/report.txt");
+    for _ in 0..2 {
+        let sent = site.proxy.get(&target).expect(200);
+        assert!(!sent.is_hit(), "{sent:?}");
+    }
+    assert_eq!(site.origin.count(), 2);
+    let stated = target + "&Cache-Control=max-age=60";
+    site.proxy.get(&stated).expect(200);
+    let hit = site.proxy.get(&stated).expect(200);
+    assert!(hit.is_hit() && hit.text() == "0123456789", "{hit:?}");
+    let part = site.proxy.exchange(&get(&stated).with("Range", "bytes=8-")).expect(206);
+    assert!(part.is_hit() && part.text() == "89", "{part:?}");
+    assert_eq!(site.origin.count(), 3);
+}
+
+#[test]
+fn the_backend_is_free_while_a_client_reads_its_file() {
+    // More than the buffers on the way hold.
+    let site = Site::new(&format!("{BOTH}\nmax_in_flight = 1\nqueue = 0"));
+    fs::write(site.tree.join("files/long.bin"), vec![b'x'; 64 << 20]).unwrap();
+    let mut slow = site.proxy.connect();
+    slow.send(get(&site.sendfile("files/long.bin")).with("Cookie", "a=1").to_bytes());
+    let begun = slow.response_head();
+    assert_eq!((begun.status, begun.field("content-length")), (200, Some("67108864")));
+    site.proxy.get("/other").expect(200);
+}
