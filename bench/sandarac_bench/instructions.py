@@ -49,9 +49,15 @@ class Case:
     forwarded: bool = False
 
 
+# What a browser sends.
+_CODINGS = {"Accept-Encoding": "gzip, deflate, br, zstd"}
+
 CASES = [
     Case("hit-1k", "/1024"),
     Case("hit-100k", "/102400"),
+    # The bar: at most a tenth more than the same request and response with `Vary: Accept-Encoding`.
+    Case("hit-vary", "/1024", host="vary.test", fields=_CODINGS),
+    Case("hit-coded", "/1024", host="compress.test", fields=_CODINGS),
     Case("miss-1k", "/1024?{n}", forwarded=True),
     Case("pass-1k", "/1024", host="pass.test", forwarded=True),
     Case("pass-100k", "/102400", host="pass.test", forwarded=True),

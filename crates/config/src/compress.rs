@@ -64,7 +64,7 @@ impl Text for MediaType {
         if text.is_empty() || !text.chars().all(is_type) || text.matches('/').count() > 1 {
             return Err(Complaint::new(format!("{text:?} is not {}", MediaType::form().words())));
         }
-        Ok(MediaType(Glob::new(&text.to_ascii_lowercase())))
+        Ok(MediaType(Glob::new(text.to_ascii_lowercase())))
     }
 
     fn text(&self) -> String {

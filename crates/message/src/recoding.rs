@@ -133,9 +133,8 @@ mod tests {
     fn recoded(lines: &[(&str, &str)], coding: Option<Coding>) -> String {
         let mut fields: FieldsBuf = lines.iter().copied().collect();
         recode(&mut fields, coding).expect("room");
-        let line = |field: crate::Field<'_>| {
-            format!("{}: {}", field.name.escape_ascii(), field.value.escape_ascii())
-        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let line = |field: crate::Field<'_>| format!("{}: {}", text(field.name), text(field.value));
         fields.view().iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

@@ -1,6 +1,7 @@
 //! The configuration as its users meet it.
 
 mod classes;
+mod compression;
 mod diagnostics;
 mod documents;
 mod files;

@@ -8,13 +8,14 @@
 //! The rule of the route decides ([`sandarac_policy::CompressRule`]). What cannot be recoded is sent as it came, with a named reason.
 
 mod choice;
+mod in_progress;
 mod memory;
-mod relayed;
+mod relay_form;
 mod transform;
 mod whole;
 
 pub(crate) use choice::{Chosen, KnownForm, choose, known};
+pub(crate) use in_progress::InProgress;
 pub(crate) use memory::CodingMemory;
-pub(crate) use relayed::{Relayed, relayed};
+pub(crate) use relay_form::{RelayForm, relay_form};
 pub(crate) use transform::Transform;
-pub(crate) use whole::InProgress;

@@ -1,18 +1,16 @@
 //! Recodings of stored objects: each is made once, by the first exchange that needs it, and the others wait for it.
 
+use super::in_progress::Made;
 use super::transform::{DECODED, undecodable};
 use crate::core::Core;
 use crate::tally::{CodedFrom, CodedTo};
 use bytes::Bytes;
-use hashbrown::HashMap;
-use parking_lot::Mutex;
 use sandarac_cache::{Object, Recoding};
 use sandarac_coding::{Decoder, Encoder, Level};
 use sandarac_message::Name;
 use sandarac_message::codings::Coding;
 use sandarac_message::recoding::Uncompressed;
 use std::sync::Arc;
-use tokio::sync::OnceCell;
 
 /// The longest body, before or after, of which a recoding is made and kept. Longer ones are recoded as they are sent.
 pub(super) const LARGEST: u64 = 16 << 20;
@@ -22,38 +20,6 @@ const STEP: usize = 64 << 10;
 
 /// A recoding MUST save at least this part of the body.
 const SAVING: usize = 20;
-
-type Made = Result<Arc<Object>, Uncompressed>;
-
-/// The recodings that are being made.
-#[derive(Default)]
-pub(crate) struct InProgress(Mutex<HashMap<(usize, Option<Coding>), Arc<OnceCell<Made>>>>);
-
-/// The place where the result of one of them appears.
-struct Awaited<'a> {
-    all: &'a InProgress,
-    key: (usize, Option<Coding>),
-    cell: Arc<OnceCell<Made>>,
-}
-
-impl InProgress {
-    /// The place for a recoding of this very object, which the caller keeps alive.
-    fn of(&self, object: &Arc<Object>, coding: Option<Coding>) -> Awaited<'_> {
-        let key = (Arc::as_ptr(object) as usize, coding);
-        let cell = self.0.lock().entry(key).or_default().clone();
-        Awaited { all: self, key, cell }
-    }
-}
-
-impl Drop for Awaited<'_> {
-    fn drop(&mut self) {
-        let mut all = self.all.0.lock();
-        // Only this one and the map refer to it: nobody else waits.
-        if Arc::strong_count(&self.cell) == 2 {
-            all.remove(&self.key);
-        }
-    }
-}
 
 /// The body of a whole object in `coding`, or in none.
 pub(super) async fn recoded(core: &Core, object: &Arc<Object>, coding: Option<Coding>, level: Level) -> Made {

@@ -135,6 +135,7 @@ impl Body for ObjectBody {
             {
                 reader.poll_streams(cx)
             }
+            ObjectBody::Recoded(recoded) => recoded.body.poll_holds_up(cx),
             _ => Poll::Pending,
         }
     }

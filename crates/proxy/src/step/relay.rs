@@ -7,7 +7,7 @@ use super::store::add_date;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
-use crate::recode::{self, Transform, relayed};
+use crate::recode::{RelayForm, Transform, relay_form};
 use crate::sending::{SPOOLED_WINDOW, WINDOW};
 use crate::spool::Spool;
 use crate::sticky;
@@ -101,11 +101,11 @@ pub(crate) async fn relay(
     }
     let status = arrived.head.status;
     let OriginResponse { link, upload, .. } = *arrived;
-    let relayed = relayed(exchange, status, &mut fields, link.remaining());
-    let (length, transform) = match relayed.map_err(|_| Fault::HeadTooLarge)? {
-        recode::Relayed::AsItCame => (length(exchange, status, &link, &fields), None),
-        recode::Relayed::Recoded(None) => (Length::Told, None),
-        recode::Relayed::Recoded(transform) => (Length::Unknown, transform),
+    let form = relay_form(exchange, status, &mut fields, link.remaining());
+    let (length, transform) = match form.map_err(|_| Fault::HeadTooLarge)? {
+        RelayForm::AsItCame => (length(exchange, status, &link, &fields), None),
+        RelayForm::Recoded(None) => (Length::Told, None),
+        RelayForm::Recoded(transform) => (Length::Unknown, transform),
     };
     let mut relay = Relay {
         exchange,

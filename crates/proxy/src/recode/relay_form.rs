@@ -9,7 +9,7 @@ use sandarac_message::{FieldsBuf, Method, Name, TooLarge};
 use sandarac_policy::{BodyCoding, CodingWish};
 
 /// The form in which a response goes from the origin to its client.
-pub(crate) enum Relayed {
+pub(crate) enum RelayForm {
     /// As it came.
     AsItCame,
     /// In another coding. The body is transformed; not that of HEAD, which has none.
@@ -20,16 +20,16 @@ pub(crate) enum Relayed {
 ///
 /// # Errors
 /// The fields have become too large.
-pub(crate) fn relayed(
+pub(crate) fn relay_form(
     exchange: &mut Exchange<'_>,
     status: u16,
     fields: &mut FieldsBuf,
     len: Option<u64>,
-) -> Result<Relayed, TooLarge> {
-    let Some(rule) = exchange.compress else { return Ok(Relayed::AsItCame) };
+) -> Result<RelayForm, TooLarge> {
+    let Some(rule) = exchange.compress else { return Ok(RelayForm::AsItCame) };
     if status == 304 {
         agree_with_get(exchange, fields)?;
-        return Ok(Relayed::AsItCame);
+        return Ok(RelayForm::AsItCame);
     }
     // The length of the body that GET would have.
     let is_head = exchange.request.method == Method::Head;
@@ -37,12 +37,12 @@ pub(crate) fn relayed(
     if rule.varies(status, fields.view(), len) {
         vary(fields)?;
     }
-    let Some(wish) = CodingWish::of(exchange.request.fields) else { return Ok(Relayed::AsItCame) };
+    let Some(wish) = CodingWish::of(exchange.request.fields) else { return Ok(RelayForm::AsItCame) };
     let coding = match rule.choose(&wish, status, fields.view(), len) {
         BodyCoding::In(coding) => coding,
         BodyCoding::AsItCame(reason) => {
             exchange.uncompressed(reason);
-            return Ok(Relayed::AsItCame);
+            return Ok(RelayForm::AsItCame);
         }
     };
     let from = fields.view().get(Name::ContentEncoding).and_then(Coding::of);
@@ -52,17 +52,17 @@ pub(crate) fn relayed(
             Ok(transform) => Some(Box::new(transform)),
             Err(reason) => {
                 exchange.uncompressed(Some(reason));
-                return Ok(Relayed::AsItCame);
+                return Ok(RelayForm::AsItCame);
             }
         },
     };
     let mut recoded = fields.clone();
     if recode(&mut recoded, coding).is_err() {
         exchange.uncompressed(Some(Uncompressed::HeadTooLarge));
-        return Ok(Relayed::AsItCame);
+        return Ok(RelayForm::AsItCame);
     }
     *fields = recoded;
-    Ok(Relayed::Recoded(transform))
+    Ok(RelayForm::Recoded(transform))
 }
 
 /// A 304 has the tag that the client knows: a weak one of ours, where the origin compared weakly.
