@@ -289,7 +289,7 @@ fn a_body_streams_up_while_the_output_streams_down() {
 #[test]
 fn a_body_of_unknown_length_is_gathered_and_then_has_one() {
     let listener = Listener::new();
-    let site = Site::new(&[&listener], "", "gather_limit = \"100KiB\"");
+    let site = Site::new(&[&listener], "gather_limit = \"100KiB\"", "");
     let mut client = site.proxy.connect();
     client.send("POST /index.php HTTP/1.1\r\nHost: www.example\r\nTransfer-Encoding: chunked\r\n\r\n");
     client.send("5\r\nfirst\r\n");
@@ -323,7 +323,7 @@ fn a_gathered_body_is_sent_again_to_another_backend() {
 #[test]
 fn a_body_that_cannot_be_gathered_is_413_and_one_of_known_length_streams() {
     let listener = Listener::new();
-    let site = Site::new(&[&listener], "", "gather_limit = \"1KiB\"");
+    let site = Site::new(&[&listener], "gather_limit = \"1KiB\"", "");
     let body = "x".repeat(1025);
     site.proxy.exchange(&request("POST", "/index.php").chunked(&[&body])).expect(413);
     assert!(listener.is_silent());
@@ -372,7 +372,7 @@ fn a_request_whose_client_leaves_is_aborted_by_the_end_of_its_connection() {
 #[test]
 fn an_early_end_is_a_whole_response_and_the_connection_is_not_used_again() {
     let listener = Listener::new();
-    let site = Site::new(&[&listener], "", "keep_alive = true");
+    let site = Site::new(&[&listener], "gather_limit = \"100KiB\"", "keep_alive = true");
     let mut client = site.proxy.connect();
     client.send("POST /index.php HTTP/1.1\r\nHost: www.example\r\nContent-Length: 1000000\r\n\r\nbegun");
     let mut application = listener.accept();

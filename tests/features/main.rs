@@ -45,6 +45,7 @@ mod routes;
 mod safe;
 mod shared_tier;
 mod silence;
+mod slow_clients;
 mod sources;
 mod stale;
 mod statuses;

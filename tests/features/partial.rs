@@ -356,9 +356,9 @@ fn ask(proxy: &Sandarac) -> Conn {
 fn all_who_wait_get_the_whole_from_one_rest() {
     let (proxy, origin, gate) = with_a_part_and_its_rest_held();
     let mut clients: Vec<Conn> = (0..10).map(|_| ask(&proxy)).collect();
+    gate.reached(1);
     let mut late = proxy.connect();
     late.send(get("/").with("Range", "bytes=3-7").to_bytes());
-    gate.reached(1);
     // Ranges within the stored part are served meanwhile.
     assert_eq!(range(&proxy, "bytes=1-2"), "12");
     gate.open();

@@ -77,7 +77,7 @@ fn forms_and_bodies_arrive_whole_with_and_without_a_length() {
         "sum.php",
         "<?php $body = file_get_contents('php://input'); echo strlen($body), ' ', md5($body);",
     );
-    let proxy = fpm.site("", "gather_limit = \"8MiB\"", "");
+    let proxy = fpm.site("", "", "");
     let form = |request: sandarac_test_support::Req| {
         request.with("Content-Type", "application/x-www-form-urlencoded")
     };

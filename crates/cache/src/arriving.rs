@@ -104,6 +104,8 @@ struct Tail {
 struct Reading {
     at: u64,
     waker: Option<Waker>,
+    /// Woken when the body begins to stream, and with that to depend on it.
+    streams: Option<Waker>,
     /// Whether it was cut off because it held up the others for too long.
     cut: bool,
 }
@@ -184,7 +186,25 @@ impl Arriving {
                 state.seal();
             }
             state.let_go();
+            let mut wake = Wake::default();
+            for (_, reading) in state.readers.iter_mut() {
+                wake.add(reading.streams.take());
+            }
+            drop(state);
+            wake.wake();
         }
+    }
+
+    /// Ready while the body streams, so that its slowest reader holds up the writer. Otherwise the task of `cx` is woken when that
+    /// begins.
+    pub(crate) fn poll_streams(&self, entry: usize, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        match (state.mode, state.readers.get_mut(entry)) {
+            (Mode::Streaming, Some(_)) => return Poll::Ready(()),
+            (Mode::Storing, Some(reading)) => keep(&mut reading.streams, cx),
+            _ => {}
+        }
+        Poll::Pending
     }
 
     /// The state of the tail; `None` if the body is no longer kept whole.
@@ -504,7 +524,7 @@ impl Arriving {
             Mode::Streaming => state.len == 0 || (start == 0 && !state.segments.is_empty()),
             Mode::Complete | Mode::Broken => false,
         };
-        held.then(|| Some(state.readers.insert(Reading { at: 0, waker: None, cut: false })))
+        held.then(|| Some(state.readers.insert(Reading { at: 0, waker: None, streams: None, cut: false })))
     }
 
     pub(crate) fn unregister(&self, entry: usize) {

@@ -72,8 +72,10 @@ impl Store {
                 Reuse::StaleWhileRevalidate => {
                     object.hit();
                     shard.counters().stale += 1;
+                    // All that is stored is validated, whatever part of it was requested.
+                    let stored = Query { part: object.range().map(|held| held.spec()), ..*query };
                     let flight = match query.intent {
-                        Intent::Fill => self.take_off(&mut shard, key, query, Some(&object)).ok(),
+                        Intent::Fill => self.take_off(&mut shard, key, &stored, Some(&object)).ok(),
                         Intent::Peek => None,
                     };
                     Lookup::Stale(object, flight)

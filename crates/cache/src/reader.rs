@@ -40,6 +40,15 @@ impl Reader {
         self.at
     }
 
+    /// Ready while the body streams to its readers, the slowest of which holds up the fetch. Otherwise wakes the task of `cx` when
+    /// that begins.
+    pub fn poll_streams(&self, cx: &Context<'_>) -> Poll<()> {
+        match (&self.object.content, self.entry) {
+            (Content::Arriving(arriving), Some(entry)) => arriving.poll_streams(entry, cx),
+            _ => Poll::Pending,
+        }
+    }
+
     /// The next bytes, never empty; `None` at the end. Wakes the task of `cx` when there is more to read.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, Broken>>> {
         let body = self.object.body();

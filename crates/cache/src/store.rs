@@ -23,6 +23,8 @@ use crate::{Key, Object, Tag};
 pub struct Store {
     pub(crate) shards: Shards,
     pub(crate) budget: Arc<Budget>,
+    /// Bytes of leases. Signed, because they are compared with those of queues.
+    pub(crate) leased: AtomicIsize,
     /// The memory of large bodies.
     pub(crate) files: Arc<MemoryFiles>,
     /// Searches for a victim so far.
@@ -46,6 +48,7 @@ impl Store {
         Store {
             shards: Shards::new(count, marks, budget.clone()),
             budget,
+            leased: AtomicIsize::new(0),
             files: Arc::new(MemoryFiles::default()),
             evictions: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
@@ -95,6 +98,7 @@ impl Store {
         }
         stats.bytes = self.budget.used() as u64;
         stats.held_bytes = self.held_bytes() as u64;
+        stats.leased_bytes = self.leased.load(Relaxed) as u64;
         stats.file_bytes = self.files.used() as u64;
         stats.file_failures = self.files.failures();
         stats
@@ -106,9 +110,9 @@ impl Store {
         self.used_beside(&[&self.shards.small_bytes, &self.shards.main_bytes, &self.shards.index_bytes])
     }
 
-    /// Bytes charged for anything else than these.
+    /// Bytes charged for anything else than these and leases.
     pub(crate) fn used_beside(&self, these: &[&AtomicIsize]) -> usize {
-        let these: isize = these.iter().map(|bytes| bytes.load(Relaxed)).sum();
+        let these: isize = these.iter().chain(&[&self.leased]).map(|bytes| bytes.load(Relaxed)).sum();
         self.budget.used().saturating_sub(usize::try_from(these).unwrap_or(0))
     }
 

@@ -1,5 +1,7 @@
 //! The complete, valid configuration.
 
+use std::path::PathBuf;
+
 use sandarac_message::caching::Profile;
 use sandarac_message::target::Scheme;
 use sandarac_policy::{ByteSize, Routes};
@@ -25,6 +27,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// Limits on the input of clients and backends.
     pub limits: Limits,
+    /// Where bodies wait for slow clients.
+    pub spool: SpoolConfig,
     /// Information sent to backends about the client.
     pub forwarded: Forwarded,
     /// How the names of backends are resolved.
@@ -37,6 +41,15 @@ pub struct Config {
     pub log: Log,
     /// How many cores to use; `None` for all.
     pub threads: Option<u32>,
+}
+
+/// Where bodies wait for slow clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpoolConfig {
+    /// The directory of the files.
+    pub directory: PathBuf,
+    /// The most bytes of all files together.
+    pub disk: u64,
 }
 
 /// A listener.

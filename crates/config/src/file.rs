@@ -15,7 +15,7 @@ use crate::pool::{PoolName, PoolSettings};
 use crate::quoted::quoted;
 use crate::report::{At, Complaint, Node, Report};
 use crate::rules::{CacheSettings, RuleSettings};
-use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
+use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, SpoolSettings, Timeouts};
 use crate::setting::Kind;
 use crate::shared::SharedChoice;
 use crate::tls::{HstsChoice, ListenTlsSettings};
@@ -39,6 +39,9 @@ settings! {
         timeouts: Timeouts = Timeouts::default();
         /// Limits on what clients and backends may send.
         limits: Limits = Limits::default();
+        /// Where bodies wait for slow clients, so that these do not hold workers. Such bodies are in memory at first, which counts
+        /// toward `cache.memory` and is an eighth of it at most, and then in files.
+        spool: SpoolSettings = SpoolSettings::default();
         /// Fields that inform backends about the client and the path of a request. A client's own values of these
         /// fields are replaced, unless it is among the `trusted_proxies` of the listener: then they are extended.
         forwarded: Forwarded = Forwarded::default();
@@ -152,6 +155,9 @@ settings! {
         /// self-signed certificate. Begin with a short time: browsers cannot be told to forget it by http. `"0s"` makes
         /// them forget it.
         hsts: Option<At<HstsChoice>> = None, unset "that of the backend, if it sends one" "\"365d\"";
+        /// Whether a request body of up to the pool's `gather_limit` is received before a backend is chosen, so that a slow
+        /// client does not hold a worker. Not for gRPC, and not for pools with a backend whose address begins with `h2`.
+        gather: Option<bool> = None, unset "`true` if the pool has `fastcgi`" "true";
         /// Protocols to which a connection may be upgraded; it then becomes a tunnel.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];
         /// How to handle a path that servers read differently (an encoded slash, a backslash, `;`, a dot at the end of

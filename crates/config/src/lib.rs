@@ -36,7 +36,7 @@ mod value;
 
 pub use address::{Group, ListenAddress, Mode, NameServer, Network, contains};
 pub use classify::{TABLE_BYTES, TableError, classifier, read_class_table};
-pub use config::{Cache, Config, Listener};
+pub use config::{Cache, Config, Listener, SpoolConfig};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};
 pub use explain::explain;
 pub use field::Token;

@@ -10,7 +10,7 @@ use sandarac_policy::{Forward, PoolId, Route, Routes};
 use toml::de::{DeTable, DeValue};
 
 use crate::address::{ListenAddress, Network};
-use crate::config::{Cache, Config, Listener};
+use crate::config::{Cache, Config, Listener, SpoolConfig};
 use crate::definition::Section;
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, SourceText, Warning, judge};
 use crate::file::{File, ListenSettings, RouteSettings};
@@ -158,6 +158,7 @@ fn config(file: File, source: &Arc<SourceText>, report: &mut Report) -> Config {
         },
         timeouts: file.timeouts,
         limits: file.limits,
+        spool: SpoolConfig { directory: file.spool.directory.to_path(), disk: file.spool.disk.0 },
         forwarded: file.forwarded,
         dns: file.dns,
         purge: file.purge,

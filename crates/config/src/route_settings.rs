@@ -113,6 +113,7 @@ pub(crate) fn route(
         upgrade,
         connect: route.connect,
         paths: route.paths,
+        gather: route.gather,
         digest: DigestOnce::default(),
     };
     let written = made.request.of_one_request().map(Box::from).collect();
@@ -159,6 +160,7 @@ fn warn_of_idle_settings(
         ("stored_response", !response.stored.is_empty()),
         ("passed_response", !response.passed.is_empty()),
         ("connect", route.connect),
+        ("gather", route.gather.is_some()),
         ("upgrade", route.upgrade.iter().any(|protocol| protocol.place.is_some())),
     ];
     for (name, _) in idle.into_iter().filter(|(_, written)| *written) {

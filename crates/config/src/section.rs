@@ -6,6 +6,7 @@ use crate::address::{Group, ListenAddress, Mode, NameServer, Network};
 use crate::definition::settings;
 use crate::field::Token;
 use crate::limited::{Bounded, BoundedSize, Timeout};
+use crate::path::AbsolutePath;
 use crate::value::{Secret, choice};
 
 const KIB: u64 = 1 << 10;
@@ -56,6 +57,18 @@ settings! {
         min_rate_out: ByteSize = ByteSize(500);
         /// How long a body may be in progress before its rate counts.
         min_rate_after: Timeout = Timeout::secs::<20>();
+    }
+
+    /// Where bodies wait for slow clients, so that these do not hold workers. Such bodies are in memory at first, which counts
+    /// toward `cache.memory` and is an eighth of it at most, and then in files.
+    pub(crate) struct SpoolSettings {
+        /// The directory of the files, which have no names. If it is full or gone, bodies go on at the pace of their clients,
+        /// which is counted (`spool_failures` in `sandarac stats`).
+        // On most systems /tmp is memory.
+        directory: AbsolutePath = AbsolutePath::of("/var/tmp");
+        /// The most bytes of all files together. With `"0B"` there are none.
+        // Four thousand slow clients, each with a megabyte.
+        disk: ByteSize = ByteSize(4 << 30);
     }
 
     /// Fields that inform backends about the client and the path of a request. A client's own values of these fields

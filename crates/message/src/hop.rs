@@ -111,6 +111,13 @@ pub fn is_grpc(fields: Fields<'_>) -> bool {
     fields.get(Name::ContentType).is_some_and(|media| media.starts_with(b"application/grpc"))
 }
 
+/// Whether a message is an event stream, in which nothing may be old.
+pub fn is_event_stream(fields: Fields<'_>) -> bool {
+    const MEDIA: &[u8] = b"text/event-stream";
+    let start = fields.get(Name::ContentType).and_then(|media| media.get(..MEDIA.len()));
+    start.is_some_and(|start| start.eq_ignore_ascii_case(MEDIA))
+}
+
 /// Whether a field may be in a trailer section (RFC 9110 §6.5.1). False if it frames, routes, authenticates
 /// or modifies the message, or determines its caching: all that is settled before the body.
 pub fn is_trailer(field: &Field<'_>) -> bool {

@@ -16,6 +16,9 @@ use std::task::{Context, Poll, ready};
 /// Slices passed to the kernel in one write.
 const SLICES: usize = 64;
 
+/// A file from this size on is worth a system call that lets the system take more of it.
+const LARGE: usize = 128 << 10;
+
 /// A connection with its input and output.
 ///
 /// Input is read into a borrowed buffer, which [`Conn::park`] gives back while the connection waits. Output
@@ -32,6 +35,8 @@ pub struct Conn {
     sent: u64,
     /// The read of the file at the front of the queue.
     reads: FileReads,
+    /// Whether the system may take more for the peer, because a large file was sent.
+    takes_more: bool,
     /// Whether a write has failed.
     failed: bool,
     repairs: Repairs,
@@ -65,6 +70,7 @@ impl Conn {
             queued: 0,
             sent: 0,
             reads: FileReads::default(),
+            takes_more: false,
             failed: false,
             repairs: Repairs::NONE,
             meter: None,
@@ -268,11 +274,21 @@ impl Conn {
         self.sent - self.transport.held() as u64
     }
 
+    /// Bytes that the peer has acknowledged during the life of the connection. Over a Unix socket, and where TLS adds
+    /// to them, about so many.
+    pub fn taken(&self) -> u64 {
+        self.sent().saturating_sub(self.transport.unacknowledged() as u64)
+    }
+
     /// Writes the queue; ready when it is empty.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check()?;
         let sends_files = self.transport.sends_files();
         while let Some(front) = self.queue.front() {
+            let is_large = front.len() >= LARGE && in_memory(front, sends_files).is_none();
+            if is_large && !std::mem::replace(&mut self.takes_more, true) {
+                self.transport.take_more();
+            }
             let written = match front {
                 // A file that has become shorter sends nothing: the length that the head announced cannot be
                 // met.
@@ -378,5 +394,32 @@ impl Drop for Conn {
         if self.queued() > 0 {
             self.transport.reset_when_dropped(true);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandarac_test_support::within;
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    #[test]
+    fn what_the_peer_takes_counts_while_the_socket_takes_nothing() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let socket = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (mut peer, _) = listener.accept().unwrap();
+            let mut conn = Conn::new(Stream::tcp(socket));
+            conn.enqueue(Bytes::from(vec![b'x'; 64 << 20]).into());
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            assert!(conn.poll_flush(&mut cx).is_pending());
+            let (sent, taken) = (conn.sent(), conn.taken());
+            assert!(taken < sent);
+            peer.read_exact(&mut vec![0; sent as usize]).unwrap();
+            within("all that was sent to be taken", || (conn.taken() == sent).then_some(()));
+            assert_eq!(conn.sent(), sent);
+        });
     }
 }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
 /// Bytes that are looked for in memory, and then sent, in one step.
-const STEP: usize = 256 * 1024;
+const STEP: usize = 1024 * 1024;
 
 /// The distance of the bytes that are looked for. The system reads at least so much ahead, unless told otherwise.
 const PROBED_EVERY: usize = 128 * 1024;

@@ -108,6 +108,10 @@ impl Held {
     #[expect(clippy::unused_self, reason = "the transports have the same methods")]
     pub(crate) fn park(&mut self) {}
 
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.stream.unacknowledged()
+    }
+
     pub(crate) fn reset_when_dropped(&self, reset: bool) {
         self.stream.reset_when_dropped(reset);
     }

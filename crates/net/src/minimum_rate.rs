@@ -48,16 +48,16 @@ impl RateGauge {
         let now = Moment::now();
         let (since, from) = *self.waiting.get_or_insert((now, total));
         let waited = self.waited + now.since(since);
-        left(self.moved + (total - from), waited, minimum)
+        left(self.moved + total.saturating_sub(from), waited, minimum)
     }
 
     /// Records that the peer is not being waited for, having moved `total` bytes so far. Returns whether it
-    /// was.
-    pub fn goes_on(&mut self, total: u64) -> bool {
+    /// was. `total` is asked for only then.
+    pub fn goes_on(&mut self, total: impl FnOnce() -> u64) -> bool {
         let Some((since, from)) = self.waiting.take() else { return false };
         self.last = None;
         self.waited += Moment::now().since(since);
-        self.moved += total - from;
+        self.moved += total().saturating_sub(from);
         true
     }
 }
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn one_that_goes_on_without_having_been_waited_for_says_so() {
         let mut gauge = RateGauge::new();
-        assert!(!gauge.goes_on(5));
+        assert!(!gauge.goes_on(|| 5));
         let _ = gauge.waits(5, MinimumRate { bytes: 0, after: Duration::ZERO });
-        assert!(gauge.goes_on(5) && !gauge.goes_on(5));
+        assert!(gauge.goes_on(|| 5) && !gauge.goes_on(|| 5));
     }
 }

@@ -14,6 +14,9 @@ pub const COPIED: usize = 2048;
 /// `sendfile` of its own (docs/decisions/0011).
 const SENT_AS_FILE: usize = 32 << 10;
 
+/// A file that is shorter shares a packet with the head before it.
+const SHARES_A_PACKET: usize = 64 << 10;
+
 /// The bytes of a piece that is to be written from memory. `None` for one that is to be sent as a file;
 /// `sends_files` is whether the transport sends files without reading them.
 pub(crate) fn in_memory(piece: &Piece, sends_files: bool) -> Option<&[u8]> {
@@ -124,7 +127,9 @@ impl Output {
                 Part::Shared(piece) => in_memory(piece, sends_files),
             };
             let Some(bytes) = bytes else {
-                after = After::File;
+                if matches!(part, Part::Shared(piece) if piece.len() < SHARES_A_PACKET) {
+                    after = After::File;
+                }
                 break;
             };
             *slice = IoSlice::new(bytes);

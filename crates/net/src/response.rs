@@ -129,6 +129,13 @@ pub trait Body {
     /// The next piece, never empty; `None` at the end.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>>;
 
+    /// Ready if a slow client holds up the source of the body, which should be read ahead of it then. May wake the task of `cx`
+    /// when that begins.
+    fn poll_holds_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Pending
+    }
+
     /// The trailer fields. Called at the end.
     fn trailers(&self) -> Option<FieldsBuf>;
 }

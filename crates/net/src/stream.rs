@@ -1,5 +1,6 @@
 //! A connected socket, TCP or Unix.
 
+use crate::socket_queue::unacknowledged;
 use bytes::BufMut;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
@@ -9,6 +10,7 @@ use rustix::net::{
     connect, recv, send, sendmsg, socket_with,
 };
 use sandarac_message::FileRange;
+use socket2::SockRef;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -30,6 +32,10 @@ pub enum Stream {
     /// Over a Unix socket.
     Unix(UnixStream),
 }
+
+/// The most bytes of files that the system takes for a client beside those in flight. It holds references to pages, not
+/// copies. With the fewer bytes that it takes of other output (see `listen`), a file of 1 MiB costs 1.7 times the CPU time.
+const UNSENT_OF_FILES: u32 = 1 << 20;
 
 /// What has arrived on a connection and was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,6 +229,27 @@ impl Stream {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
+        }
+    }
+
+    /// Lets the system take [`UNSENT_OF_FILES`] bytes, where it was to take fewer.
+    pub(crate) fn take_more(&self) {
+        let raise = |socket: SockRef<'_>| socket.set_tcp_notsent_lowat(UNSENT_OF_FILES);
+        // A socket that refuses the option still works.
+        let _ = match self {
+            Stream::Tcp(stream) => raise(stream.into()),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => raise(stream.into()),
+            Stream::Accepted(_) | Stream::Unix(_) => Ok(()),
+        };
+    }
+
+    /// Bytes that the system has taken and the peer has not acknowledged; 0 over a Unix socket.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        match self {
+            Stream::Tcp(stream) => unacknowledged(stream),
+            Stream::Accepted(Accepted { stream: Some(stream), .. }) => unacknowledged(stream),
+            // For a Unix socket the system counts what the bytes occupy, not the bytes.
+            Stream::Accepted(_) | Stream::Unix(_) => 0,
         }
     }
 

@@ -20,6 +20,13 @@ pub async fn sleep(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
+/// Drops `value` on another thread, because that may wait for a disk.
+pub fn drop_off_core<T: Send + 'static>(value: T) {
+    if let Ok(core) = tokio::runtime::Handle::try_current() {
+        core.spawn_blocking(move || drop(value));
+    }
+}
+
 /// Lets another thread do `work` that may wait for a disk. `None` if it panicked, or if the core ends. MUST be called within the core's
 /// runtime.
 pub async fn off_core<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {

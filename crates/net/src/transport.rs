@@ -96,6 +96,18 @@ impl Transport {
         carry!(self, poll_send_file(cx, range))
     }
 
+    /// Lets the system take more than usual: large files are sent.
+    pub(crate) fn take_more(&self) {
+        if let Transport::Plain(stream) = self {
+            stream.take_more();
+        }
+    }
+
+    /// Bytes that the socket has, and the peer has not acknowledged.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        carry!(self, unacknowledged())
+    }
+
     /// Bytes taken that the socket does not have yet, or fewer; 0 only if it has all.
     pub fn held(&self) -> usize {
         carry!(self, held())

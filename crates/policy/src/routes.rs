@@ -49,6 +49,8 @@ pub struct Route {
     pub connect: bool,
     /// The treatment of a path with several readings.
     pub paths: PathReading,
+    /// Whether request bodies are received before a backend is chosen; `None`: as is usual for the pool.
+    pub gather: Option<bool>,
     /// The digest of the rules, once it was asked for.
     pub digest: DigestOnce,
 }
@@ -370,6 +372,7 @@ mod tests {
             upgrade: Vec::new(),
             connect: false,
             paths: PathReading::Strict,
+            gather: None,
             digest: DigestOnce::default(),
         }
     }

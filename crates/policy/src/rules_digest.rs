@@ -35,6 +35,7 @@ impl Route {
             upgrade: _,
             connect: _,
             paths: _,
+            gather: _,
             digest: _,
         } = self;
         let forward = match action {
@@ -233,6 +234,7 @@ mod tests {
             upgrade: vec!["websocket".to_owned()],
             connect: false,
             paths: PathReading::Strict,
+            gather: None,
             digest: DigestOnce::default(),
         }
     }

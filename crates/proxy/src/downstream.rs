@@ -1,21 +1,20 @@
 //! The client's side of an exchange: the request body that it sends, and the response that it receives.
 
 use crate::Fault;
-use crate::gathered::{Gathered, GatheringBudget};
+use crate::core::Core;
+use crate::gathered::Gathered;
+use crate::sending::{SendEnd, Sending};
+use crate::shared::Shared;
 use crate::step::fetch::OriginLink;
 use crate::trailers::TrailerRule;
 use crate::upload::Upload;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};
-use sandarac_net::{Body, BodyBroken, BodyStep, Client, Response};
+use sandarac_net::{Body, BodyStep, Client, Response};
 use sandarac_wire::h1::BodyFraming;
 use std::future::poll_fn;
-use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
-
-/// How far origins and stored bodies are read ahead of a slow client, in bytes.
-pub(crate) const WINDOW: usize = 1 << 20;
 
 /// Body bytes that may be queued for an origin that reads slowly.
 const UPLOAD_WINDOW: usize = 64 * 1024;
@@ -35,7 +34,7 @@ pub(crate) struct Downstream<'a> {
     received: u64,
     /// The body so far, for sending it again; `None` once it is too long.
     replay: Option<Vec<u8>>,
-    /// All of the body, if it was received before the fetch.
+    /// The body, or its beginning, if it was received before the fetch.
     gathered: Option<Gathered>,
     /// Whether all of the body was handed to the origin's connection.
     ended: bool,
@@ -51,21 +50,12 @@ pub(crate) struct Downstream<'a> {
     pub(crate) is_logged: bool,
     /// Whether a client that closes its connection counts as gone, as configured for the pool.
     pub(crate) closed_is_gone: bool,
+    /// The most bytes that are read ahead of the client, as configured for the pool.
+    pub(crate) read_ahead: u64,
     /// The backend that was tried last.
     pub(crate) asked: Option<BackendId>,
     /// The value of Strict-Transport-Security, once the route is known.
     pub(crate) hsts: Option<Box<[u8]>>,
-}
-
-/// How the sending of a body ended.
-#[derive(Debug)]
-pub(crate) enum SendEnd {
-    /// All of it is written or queued.
-    Whole,
-    /// Its source broke off, or the client held up others.
-    Broken(BodyBroken),
-    /// The client has left, or is too slow.
-    ClientGone(io::Error),
 }
 
 impl<'a> Downstream<'a> {
@@ -85,6 +75,7 @@ impl<'a> Downstream<'a> {
             left: false,
             is_logged: false,
             closed_is_gone: true,
+            read_ahead: 0,
             asked: None,
             hsts: None,
         }
@@ -102,10 +93,8 @@ impl<'a> Downstream<'a> {
 
     /// The framing of the body on the way to the origin.
     pub(crate) fn framing(&self) -> BodyFraming {
-        if let Some(gathered) = &self.gathered {
-            return if gathered.len() == 0 { BodyFraming::None } else { BodyFraming::Length(gathered.len()) };
-        }
-        match self.client.body_remaining() {
+        let gathered = self.gathered.as_ref().map_or(0, Gathered::len);
+        match self.client.body_remaining().map(|left| gathered + left) {
             _ if self.chunked => BodyFraming::Chunked,
             Some(0) | None => BodyFraming::None,
             Some(length) => BodyFraming::Length(length),
@@ -119,14 +108,14 @@ impl<'a> Downstream<'a> {
 
     /// Whether the request, body included, can be sent from the beginning again.
     pub(crate) fn can_replay(&self) -> bool {
-        self.replay.is_some() || self.gathered.is_some()
+        self.replay.is_some()
     }
 
     /// Writes the part of the body that was already received, for a second attempt.
     pub(crate) fn replay(&mut self, cx: &mut Context<'_>, origin: &mut OriginLink) -> std::io::Result<()> {
         if let Some(gathered) = &mut self.gathered {
             gathered.rewind();
-            self.ended = gathered.len() == 0;
+            self.ended = gathered.is_whole() && gathered.len() == 0;
             return Ok(());
         }
         let replay = self.replay.take().unwrap_or_default();
@@ -140,46 +129,72 @@ impl<'a> Downstream<'a> {
         Ok(())
     }
 
-    /// Receives all of a body of unknown length, up to `limit` bytes, because the backend must know its length. `memory`
-    /// is the limit of the store.
-    pub(crate) async fn gather(
-        &mut self,
-        limit: u64,
-        budget: &GatheringBudget,
-        memory: usize,
-    ) -> Result<(), Fault> {
-        let mut gathered = Gathered::new(budget.clone());
-        let received = poll_fn(|cx| {
-            loop {
-                if self.client.awaits_continue() {
-                    self.client.interim(cx, 100, b"Continue", Fields::default());
-                }
-                match ready!(self.client.poll_body(cx)).map_err(Fault::of_request_body)? {
-                    BodyStep::Data(range) => {
-                        self.received += range.len() as u64;
-                        if self.received > self.body_limit {
-                            return Poll::Ready(Err(Fault::BodyTooLarge));
-                        }
-                        if self.received > limit {
-                            return Poll::Ready(Err(Fault::BodyNotGathered));
-                        }
-                        gathered.append(self.client.body_data(&range), memory)?;
-                        self.client.consume_body(&range);
-                    }
-                    BodyStep::End(_) => return Poll::Ready(Ok(())),
-                }
+    /// Whether the body is long enough, and short enough, to be gathered up to `limit` bytes. One that has arrived already is
+    /// forwarded at once.
+    pub(crate) fn may_gather(&self, limit: u64) -> bool {
+        match self.client.body_remaining() {
+            Some(left) => {
+                let arrived = self.client.body_arrived().unwrap_or(0);
+                left > 0 && left <= limit && (arrived < left || self.client.awaits_continue())
             }
-        })
-        .await;
+            None => true,
+        }
+    }
+
+    /// Receives the body, up to `limit` bytes, before a backend is chosen. If it `must_end`, because the backend must know its
+    /// length, a longer one is a fault. Otherwise the rest of it is forwarded as it comes.
+    pub(crate) async fn gather(&mut self, shared: &Shared, limit: u64, must_end: bool) -> Result<(), Fault> {
+        let mut gathered = Gathered::new(shared, limit);
+        let received = poll_fn(|cx| self.poll_gather(cx, &mut gathered, must_end)).await;
         if let Err(fault) = received {
             self.spoiled = Some(fault);
             self.client.give_up_body();
             return Err(fault);
         }
-        self.chunked = false;
-        self.ended = gathered.len() == 0;
+        if gathered.is_whole() {
+            self.chunked = false;
+            self.ended = gathered.len() == 0;
+        }
         self.gathered = Some(gathered);
         Ok(())
+    }
+
+    fn poll_gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        gathered: &mut Gathered,
+        must_end: bool,
+    ) -> Poll<Result<(), Fault>> {
+        while !gathered.is_closed() {
+            if self.client.awaits_continue() {
+                self.client.interim(cx, 100, b"Continue", Fields::default());
+            }
+            let memory = match gathered.poll_reserve(cx) {
+                Poll::Ready(Ok(memory)) => memory,
+                Poll::Ready(Err(fault)) if must_end => return Poll::Ready(Err(fault)),
+                Poll::Ready(Err(_)) => {
+                    gathered.close(false);
+                    break;
+                }
+                Poll::Pending => {
+                    self.client.pause_body();
+                    return Poll::Pending;
+                }
+            };
+            match ready!(self.client.poll_body(cx)).map_err(Fault::of_request_body)? {
+                BodyStep::Data(range) => {
+                    self.received += range.len() as u64;
+                    if self.received > self.body_limit {
+                        return Poll::Ready(Err(Fault::BodyTooLarge));
+                    }
+                    gathered.append(memory, self.client.body_data(&range));
+                    self.client.consume_body(&range);
+                }
+                BodyStep::End(_) => gathered.close(true),
+            }
+        }
+        self.client.pause_body();
+        gathered.poll_settled(cx).map(Ok)
     }
 
     /// Whether the body has no known length.
@@ -223,15 +238,21 @@ impl<'a> Downstream<'a> {
                 return Ok(Upload::Done);
             }
             if let Some(gathered) = &mut self.gathered {
-                let sent = match gathered.next() {
-                    Some(piece) => origin.send_body(cx, piece),
-                    None => {
+                let sent = match gathered.poll_next(cx) {
+                    Poll::Ready(Ok(Some(piece))) => Some(origin.send_body(cx, &piece)),
+                    Poll::Ready(Ok(None)) if gathered.is_whole() => {
                         self.ended = true;
-                        origin.end_body(cx, &FieldsBuf::new(), None)
+                        Some(origin.end_body(cx, &FieldsBuf::new(), None))
                     }
+                    // The rest follows as it comes.
+                    Poll::Ready(Ok(None)) => None,
+                    Poll::Ready(Err(_)) => return Err(Fault::GatheringFailed),
+                    Poll::Pending => return Ok(self.awaits_origin(origin)),
                 };
-                sent.map_err(|_| Fault::NoResponse)?;
-                continue;
+                if let Some(sent) = sent {
+                    sent.map_err(|_| Fault::NoResponse)?;
+                    continue;
+                }
             }
             let step = match self.client.poll_body(cx) {
                 Poll::Ready(step) => step.map_err(Fault::of_request_body)?,
@@ -246,6 +267,8 @@ impl<'a> Downstream<'a> {
                     }
                     let data = self.client.body_data(&range);
                     match &mut self.replay {
+                        // What was gathered would be sent again without this.
+                        replay if self.gathered.is_some() => *replay = None,
                         Some(replay) if replay.len() + data.len() <= REPLAY_LIMIT => {
                             replay.extend_from_slice(data)
                         }
@@ -302,39 +325,9 @@ impl<'a> Downstream<'a> {
     }
 
     /// Sends a body to its end, and ends the response. Returns the number of body bytes sent.
-    pub(crate) async fn send(&mut self, mut body: Option<impl Body>) -> (u64, SendEnd) {
-        let mut bytes = 0;
-        let ended = poll_fn(|cx| self.poll_send(cx, body.as_mut(), &mut bytes)).await;
-        (bytes, ended.unwrap_or_else(SendEnd::ClientGone))
-    }
-
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut body: Option<&mut impl Body>,
-        bytes: &mut u64,
-    ) -> Poll<io::Result<SendEnd>> {
-        loop {
-            ready!(self.client.poll_room(cx, WINDOW))?;
-            match body.as_mut().map(|body| body.poll_piece(cx)) {
-                Some(Poll::Ready(Some(Ok(piece)))) => {
-                    *bytes += piece.len() as u64;
-                    self.client.share(cx, piece)?;
-                }
-                Some(Poll::Ready(Some(Err(broken)))) => {
-                    self.client.send_begun(cx)?;
-                    return Poll::Ready(Ok(SendEnd::Broken(broken)));
-                }
-                Some(Poll::Pending) => {
-                    self.client.send_begun(cx)?;
-                    return Poll::Pending;
-                }
-                Some(Poll::Ready(None)) | None => {
-                    let trailers = body.and_then(|body| body.trailers()).unwrap_or_default();
-                    self.client.end(cx, trailers.view())?;
-                    return Poll::Ready(Ok(SendEnd::Whole));
-                }
-            }
-        }
+    pub(crate) async fn send(&mut self, core: &Core, body: Option<impl Body>) -> (u64, SendEnd) {
+        let mut sending = Sending::new(body);
+        let ended = poll_fn(|cx| sending.poll(cx, self.client, core, self.read_ahead)).await;
+        (sending.bytes, ended.unwrap_or_else(SendEnd::ClientGone))
     }
 }

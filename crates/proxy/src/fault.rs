@@ -40,8 +40,10 @@ pub enum Fault {
     BodyTooLarge,
     /// The request body has no known length, and is larger than what is gathered of such bodies.
     BodyNotGathered,
-    /// Bodies of unknown length occupy all the memory that there is for them.
+    /// There is neither memory nor a file for more of a body of unknown length.
     GatheringFull,
+    /// A gathered body could not be read back from its file.
+    GatheringFailed,
     /// The request body broke off, or its framing was wrong.
     BodyBroken(Option<Refusal>),
     /// The request body did not arrive in time.
@@ -106,7 +108,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 59] = [
+    pub const EACH: [Fault; 60] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -119,6 +121,7 @@ impl Fault {
         Fault::BodyTooLarge,
         Fault::BodyNotGathered,
         Fault::GatheringFull,
+        Fault::GatheringFailed,
         Fault::BodyBroken(None),
         Fault::BodyLate,
         Fault::NoScript,
@@ -183,6 +186,7 @@ impl Fault {
             Fault::BodyTooLarge => "body-too-large",
             Fault::BodyNotGathered => "body-not-gathered",
             Fault::GatheringFull => "gathering-full",
+            Fault::GatheringFailed => "gathering-failed",
             Fault::BodyBroken(_) => "body-broken",
             Fault::BodyLate => "body-late",
             Fault::NoScript => "no-script",
@@ -236,7 +240,8 @@ impl Fault {
             | Fault::QueuedTooLong
             | Fault::NoDescriptors
             | Fault::Overloaded
-            | Fault::GatheringFull => 503,
+            | Fault::GatheringFull
+            | Fault::GatheringFailed => 503,
             Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
             Fault::Unresolved
             | Fault::ConnectFailed(_)
@@ -304,7 +309,7 @@ impl Fault {
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
-            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull => {
+            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull | Fault::GatheringFailed => {
                 ProxyError::ProxyInternalError
             }
         }
@@ -326,7 +331,8 @@ impl Fault {
             Fault::BodyNotGathered => {
                 "the request body has no Content-Length, and is larger than `gather_limit`".into()
             }
-            Fault::GatheringFull => "request bodies of unknown length occupy too much memory".into(),
+            Fault::GatheringFull => "there is no room for request bodies of unknown length".into(),
+            Fault::GatheringFailed => "the request body could not be read back from its file".into(),
             Fault::BodyBroken(None) => "the request body broke off".into(),
             Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),
             Fault::BodyLate => "the request body did not arrive in time".into(),

@@ -1,119 +1,131 @@
-//! Request bodies that are received whole before a backend is chosen.
+//! Request bodies that are received before a backend is chosen.
 
 use crate::Fault;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::shared::Shared;
+use crate::spool::{Spool, SpoolMemory};
+use bytes::Bytes;
+use sandarac_message::{FileRange, Piece};
+use sandarac_net::off_core;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
-/// The part of the store's memory that gathered bodies may occupy together.
-const SHARE: usize = 8;
+/// Bytes that are read from a file at a time.
+const READ: usize = 256 << 10;
 
-/// Bytes of one piece of a body, for which its memory is charged.
-const PIECE: usize = 64 << 10;
-
-/// The memory that all gathered bodies occupy together.
-#[derive(Clone, Default)]
-pub(crate) struct GatheringBudget(Arc<AtomicUsize>);
-
-impl GatheringBudget {
-    /// Charges a piece if that is within the share of `memory`.
-    fn charge(&self, memory: usize) -> bool {
-        let most = memory / SHARE;
-        let more = |held: usize| Some(held + PIECE).filter(|held| *held <= most);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
+/// A body, or the beginning of one, that is gathered.
+pub(crate) struct Gathered {
+    spool: Spool,
+    /// The most bytes of a body that is gathered.
+    limit: u64,
+    bytes: u64,
+    end: End,
+    /// The next piece to send, and where it goes on.
+    next: (usize, usize),
+    reading: Option<Reading>,
 }
 
-/// A body that is gathered. Bytes charged are bytes held.
-pub(crate) struct Gathered {
-    budget: GatheringBudget,
-    pieces: Vec<Vec<u8>>,
-    bytes: u64,
-    /// The next piece to send.
-    next: usize,
+type Reading = Pin<Box<dyn Future<Output = Option<io::Result<Vec<u8>>>>>>;
+
+/// The end of what is gathered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// More is gathered.
+    Open,
+    /// The body goes on.
+    Cut,
+    /// It is the end of the body.
+    Whole,
 }
 
 impl Gathered {
-    pub(crate) fn new(budget: GatheringBudget) -> Gathered {
-        Gathered { budget, pieces: Vec::new(), bytes: 0, next: 0 }
-    }
-
-    /// Adds bytes of the body. `memory` is the limit of the store.
-    pub(crate) fn append(&mut self, mut data: &[u8], memory: usize) -> Result<(), Fault> {
-        while !data.is_empty() {
-            if self.pieces.last().is_none_or(|last| last.len() == PIECE) {
-                if !self.budget.charge(memory) {
-                    return Err(Fault::GatheringFull);
-                }
-                self.pieces.push(Vec::with_capacity(PIECE));
-            }
-            let last = self.pieces.last_mut().expect("there is one");
-            let (now, later) = data.split_at(data.len().min(PIECE - last.len()));
-            last.extend_from_slice(now);
-            self.bytes += now.len() as u64;
-            data = later;
+    /// Nothing yet of a body that may have `limit` bytes.
+    pub(crate) fn new(shared: &Shared, limit: u64) -> Gathered {
+        Gathered {
+            // A body is known to be longer once more has arrived.
+            spool: Spool::of_request(shared, limit.saturating_add(1)),
+            limit,
+            bytes: 0,
+            end: End::Open,
+            next: (0, 0),
+            reading: None,
         }
-        Ok(())
     }
 
-    /// Bytes of the body.
+    /// Ready with the memory for more. An error means that no more can be gathered.
+    pub(crate) fn poll_reserve(&mut self, cx: &mut Context<'_>) -> Poll<Result<SpoolMemory, Fault>> {
+        if self.bytes > self.limit {
+            return Poll::Ready(Err(Fault::BodyNotGathered));
+        }
+        match self.spool.poll_reserve(cx) {
+            Poll::Ready(memory) => Poll::Ready(Ok(memory)),
+            Poll::Pending if self.spool.is_being_written() => Poll::Pending,
+            Poll::Pending => Poll::Ready(Err(Fault::GatheringFull)),
+        }
+    }
+
+    /// Adds bytes of the body.
+    pub(crate) fn append(&mut self, memory: SpoolMemory, data: &[u8]) {
+        self.bytes += data.len() as u64;
+        self.spool.append(memory, data);
+    }
+
+    /// Ends the gathering; `whole` if the body ends here.
+    pub(crate) fn close(&mut self, whole: bool) {
+        self.end = if whole { End::Whole } else { End::Cut };
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.end != End::Open
+    }
+
+    /// Whether it is the whole body.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.end == End::Whole
+    }
+
+    /// Ready when nothing of it is being written any more.
+    pub(crate) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.spool.poll_pieces(cx)
+    }
+
+    /// Bytes gathered.
     pub(crate) fn len(&self) -> u64 {
         self.bytes
     }
 
     /// The next piece to send; `None` after the last.
-    pub(crate) fn next(&mut self) -> Option<&[u8]> {
-        let piece = self.pieces.get(self.next)?;
-        self.next += 1;
-        Some(piece)
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        let (at, from) = self.next;
+        let piece = match self.spool.pieces().get(at) {
+            _ if self.spool.is_lost() => return Poll::Ready(Err(io::ErrorKind::Other.into())),
+            None => return Poll::Ready(Ok(None)),
+            Some(piece) => piece.slice(from..piece.len()),
+        };
+        let bytes = match (piece.to_bytes(), &piece) {
+            (None, Piece::File(range)) => {
+                let range = FileRange { len: range.len.min(READ), ..range.clone() };
+                let reading = self.reading.get_or_insert_with(|| Box::pin(off_core(move || read(&range))));
+                let bytes = ready!(reading.as_mut().poll(cx));
+                self.reading = None;
+                bytes.unwrap_or_else(|| Err(io::ErrorKind::Other.into()))?.into()
+            }
+            (bytes, _) => bytes.unwrap_or_default(),
+        };
+        self.next = if bytes.len() == piece.len() { (at + 1, 0) } else { (at, from + bytes.len()) };
+        Poll::Ready(Ok(Some(bytes)))
     }
 
     /// Begins again with the first piece.
     pub(crate) fn rewind(&mut self) {
-        self.next = 0;
+        self.next = (0, 0);
+        self.reading = None;
     }
 }
 
-impl Drop for Gathered {
-    fn drop(&mut self) {
-        self.budget.0.fetch_sub(self.pieces.len() * PIECE, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_is_sent_as_it_was_gathered_and_again() {
-        let body: Vec<u8> = (0..3 * PIECE as u32 + 17).map(|at| at as u8).collect();
-        let mut gathered = Gathered::new(GatheringBudget::default());
-        body.chunks(1000).for_each(|piece| gathered.append(piece, 1 << 30).unwrap());
-        assert_eq!(gathered.len(), body.len() as u64);
-        for _ in 0..2 {
-            let mut sent = Vec::new();
-            while let Some(piece) = gathered.next() {
-                sent.extend_from_slice(piece);
-            }
-            assert!(sent == body);
-            gathered.rewind();
-        }
-    }
-
-    #[test]
-    fn all_bodies_share_an_eighth_of_the_memory_and_give_it_back() {
-        let budget = GatheringBudget::default();
-        let memory = 3 * PIECE * SHARE;
-        let gather = |bytes: usize| {
-            let mut gathered = Gathered::new(budget.clone());
-            gathered.append(&vec![0; bytes], memory).map(|()| gathered)
-        };
-        let first = gather(2 * PIECE).unwrap();
-        let second = gather(1).unwrap();
-        assert_eq!(gather(1).err(), Some(Fault::GatheringFull));
-        drop(second);
-        assert_eq!(gather(PIECE + 1).err(), Some(Fault::GatheringFull), "and what it took was given back:");
-        gather(PIECE).unwrap();
-        drop(first);
-        gather(3 * PIECE).unwrap();
-    }
+fn read(range: &FileRange) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; range.len];
+    range.file.read_exact_at(&mut bytes, range.start)?;
+    Ok(bytes)
 }

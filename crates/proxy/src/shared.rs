@@ -1,9 +1,9 @@
 //! State that all cores of a process share.
 
-use crate::gathered::GatheringBudget;
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
 use crate::site::Site;
+use crate::spool::SpoolSpace;
 use crate::step::hash;
 use crate::tally::Tally;
 use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState, of_target};
@@ -55,8 +55,8 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
-    /// The memory of request bodies of unknown length.
-    pub(crate) gathering: GatheringBudget,
+    /// The memory and the disk of bodies that wait for slow clients.
+    pub(crate) spool: Arc<SpoolSpace>,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
     /// The answers to challenges of CAs, by their tokens (RFC 8555 §8.3); `None` if no order waits for one.
@@ -96,6 +96,7 @@ impl Shared {
             site: ArcSwap::new(site.clone()),
             tended: ArcSwap::new(site),
             generation: AtomicU64::new(0),
+            spool: SpoolSpace::new(store.clone()),
             store,
             counters: (0..cores + 1).map(|_| Arc::default()).collect(),
             run: RandomState::new().build_hasher().finish(),
@@ -104,7 +105,6 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
-            gathering: GatheringBudget::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
             challenges: OnceLock::new(),
@@ -217,6 +217,11 @@ impl Shared {
     pub fn look_at_clients(&self) {
         let held = self.store.held_bytes();
         self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
+    }
+
+    /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.
+    pub fn spooled(&self) -> (u64, u64, u64) {
+        (self.spool.memory() as u64, self.spool.disk(), self.spool.failures())
     }
 
     /// The number of open client connections.

@@ -40,8 +40,8 @@ fn a_client_that_reads_nothing_holds_up_no_other() {
 }
 
 #[test]
-fn a_window_is_opened_only_as_the_client_reads() {
-    let (proxy, listener) = before("");
+fn a_window_is_opened_only_as_the_client_reads_if_nothing_is_read_ahead() {
+    let (proxy, listener) = before("read_ahead = \"0B\"");
     let mut conn = proxy.connect();
     conn.shrink_receive_buffer();
     conn.send(get("/").to_bytes());

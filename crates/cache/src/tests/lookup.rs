@@ -143,6 +143,20 @@ fn a_failed_flight_tells_all_who_wait() {
     assert_eq!(look(&store, &get("/"), START), "miss");
 }
 
+/// Regression: each range that was served of a stale part had a validation of its own.
+#[test]
+fn a_stale_part_is_validated_once_whatever_range_of_it_is_served() {
+    let store = store(1 << 20);
+    let held = ContentRange::of(ByteRange { first: 2, last: 9 }, 16);
+    Response { range: Some(held), ..response("/") }.put(&store, b"cdefghij");
+    let first = get("/").part(RangeSpec::From(4, Some(5))).lookup(&store, at(12));
+    assert_eq!(said(&first), "stale cdefghij, validate");
+    for range in [RangeSpec::From(4, Some(5)), RangeSpec::From(2, Some(9)), RangeSpec::From(3, Some(3))] {
+        assert_eq!(look(&store, &get("/").part(range), at(12)), "stale cdefghij");
+    }
+    drop(first);
+}
+
 #[test]
 fn the_first_to_find_a_stale_object_validates_it_and_the_others_are_served() {
     let store = store(1 << 20);

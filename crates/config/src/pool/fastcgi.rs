@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use sandarac_policy::ByteSize;
-
 use crate::definition::settings;
-use crate::limited::{Bounded, BoundedSize};
+use crate::limited::Bounded;
 use crate::path::AbsolutePath;
 use crate::report::{At, Complaint, Report};
 use crate::setting::Kind;
@@ -37,11 +35,6 @@ settings! {
         /// The most idle connections to a backend, over all cores.
         // One less than the processes that php-fpm of Debian starts at most, so that one is always free for others.
         max_idle: Bounded<1, 10_000> = Bounded::of::<4>();
-        /// The most bytes of a request body without `Content-Length`. It is received whole before a backend is chosen,
-        /// because an application must know its length; a longer one is answered with 413. All such bodies together may
-        /// occupy an eighth of `cache.memory`.
-        // PHP's own limit of posted data.
-        gather_limit: BoundedSize<0, { 1 << 30 }> = BoundedSize::of::<{ 8 << 20 }>();
     }
 }
 
@@ -66,8 +59,6 @@ pub struct FastCgiConfig {
     pub keep_alive: bool,
     /// The most idle connections to a backend.
     pub max_idle: usize,
-    /// The most bytes of a request body of unknown length.
-    pub gather_limit: ByteSize,
 }
 
 impl FastCgiSettings {
@@ -106,7 +97,6 @@ impl FastCgiSettings {
                 .collect(),
             keep_alive: settings.keep_alive,
             max_idle: settings.max_idle.get() as usize,
-            gather_limit: settings.gather_limit.size(),
         }
     }
 }

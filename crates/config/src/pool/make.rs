@@ -66,6 +66,8 @@ pub(crate) fn pool_config(
         retry_timeouts: settings.retry_timeouts,
         abort_on_close: settings.abort_on_close,
         forward_trailers: settings.forward_trailers,
+        read_ahead: settings.read_ahead.size().0,
+        gather_limit: settings.gather_limit.size().0,
         tls: tls(settings, report),
         fastcgi: settings.fastcgi.as_ref().map(|fastcgi| FastCgiSettings::make(fastcgi, report)),
         x_sendfile: settings.x_sendfile.as_ref().map(|root| root.value.to_path()),

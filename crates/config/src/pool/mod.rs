@@ -69,6 +69,10 @@ pub struct PoolConfig {
     pub abort_on_close: bool,
     /// Whether request trailers are forwarded.
     pub forward_trailers: bool,
+    /// The most bytes of a response that are read ahead of its client; 0 for none.
+    pub read_ahead: u64,
+    /// The most bytes of a request body that is gathered.
+    pub gather_limit: u64,
     /// TLS to backends that speak it.
     pub tls: PoolTls,
     /// FastCGI to the backends; `None` if they speak HTTP.

@@ -8,7 +8,7 @@ use sandarac_balance::{
 
 use crate::classify::ClassSettings;
 use crate::definition::{Value, settings};
-use crate::limited::{Bounded, Decimal, Timeout};
+use crate::limited::{Bounded, BoundedSize, Decimal, Timeout};
 use crate::path::AbsolutePath;
 use crate::pool::fastcgi::FastCgiSettings;
 use crate::pool::source::Sources;
@@ -99,6 +99,16 @@ settings! {
         /// trailers for the next request, others for fields: turn this on only for backends that are known to read
         /// them.
         forward_trailers: bool = false;
+        /// The most bytes of a response that are read ahead of a client that is slower than the backend, so that the backend can
+        /// serve others. With `"0B"` responses go at the pace of their clients. Event streams, gRPC and responses with
+        /// `X-Accel-Buffering: no` always do.
+        // nginx's proxy_max_temp_file_size.
+        read_ahead: BoundedSize<0, { 1 << 40 }> = BoundedSize::of::<{ 1 << 30 }>();
+        /// The most bytes of a request body that is gathered; see `gather` of the route. One with a longer `Content-Length` is
+        /// forwarded as it comes. Backends that speak FastCGI must know the length: for them, a longer body without
+        /// `Content-Length` is answered with 413.
+        // PHP's own limit of posted data.
+        gather_limit: BoundedSize<0, { 1 << 30 }> = BoundedSize::of::<{ 8 << 20 }>();
         /// Makes sessions stick to a backend by a cookie, with any `balance`.
         sticky: Option<At<StickySettings>> = None, unset "sessions do not stick" "{ cookie = \"sandarac_backend\" }";
         /// For `resume`: how workers are weighed.

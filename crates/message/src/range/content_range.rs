@@ -18,6 +18,11 @@ impl ContentRange {
         ContentRange { range, complete: Some(complete) }
     }
 
+    /// The range of a request that selects this part.
+    pub fn spec(&self) -> RangeSpec {
+        RangeSpec::From(self.range.first, Some(self.range.last))
+    }
+
     /// Reads the value. `None` for other units, for malformed or contradictory values, and for the one of a
     /// 416, which names no part.
     pub fn parse(value: &[u8]) -> Option<ContentRange> {

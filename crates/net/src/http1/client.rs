@@ -238,7 +238,7 @@ impl Client for Http1Client<'_> {
     }
 
     fn pause_body(&mut self) {
-        self.rate_in.goes_on(self.body_received);
+        self.rate_in.goes_on(|| self.body_received);
         self.body_deadline.clear();
     }
 

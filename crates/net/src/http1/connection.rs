@@ -356,7 +356,7 @@ pub(super) fn poll_room(
     }
     // The client's deadline must not apply to the next wait, for another peer.
     let has_room = |conn: &Conn, timer: &mut Timer, rate: &mut RateGauge| {
-        if rate.goes_on(conn.sent()) {
+        if rate.goes_on(|| conn.taken()) {
             timer.clear();
         }
     };
@@ -370,8 +370,8 @@ pub(super) fn poll_room(
             Poll::Ready(Ok(()))
         }
         Poll::Pending => {
-            let sent = conn.sent();
             loop {
+                let sent = conn.taken();
                 let left = rate.waits(sent, limits.min_rate_out(pressure));
                 let still = limits.send_timeout.saturating_sub(rate.still(sent));
                 let Some(left) = left.filter(|_| !still.is_zero()) else {

@@ -363,8 +363,8 @@ impl<'s, S: Service> Session<'s, S> {
         let mut judge_in = |wait: Duration| next = Some(next.map_or(wait, |before| before.min(wait)));
         // Output waits for the socket, or for the window of the connection.
         let minimum = limits.min_rate_out(self.service.memory_pressure());
-        let sent = self.conn.sent();
         if self.conn.queued() > 0 || streams.has_scheduled() {
+            let sent = self.conn.taken();
             let in_time = self.rate_out.still(sent) < limits.send_timeout;
             if self.rate_out.waits(sent, minimum).is_none() || !in_time {
                 self.service.cut_off();
@@ -372,7 +372,7 @@ impl<'s, S: Service> Session<'s, S> {
             }
             judge_in(JUDGE_EVERY.min(limits.send_timeout));
         } else {
-            self.rate_out.goes_on(sent);
+            self.rate_out.goes_on(|| self.conn.taken());
         }
         if self.end.is_some() {
             return Ok(next);
@@ -390,7 +390,7 @@ impl<'s, S: Service> Session<'s, S> {
             }
             judge_in(JUDGE_EVERY);
         } else {
-            self.rate_in.goes_on(self.received);
+            self.rate_in.goes_on(|| self.received);
         }
         let is_idle = streams.is_idle();
         if is_idle && !std::mem::replace(&mut self.is_idle, is_idle) {

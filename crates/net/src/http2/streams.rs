@@ -535,7 +535,7 @@ impl Streams {
             stream.is_scheduled = true;
             if std::mem::take(&mut stream.is_stalled) {
                 self.stalled -= 1;
-                stream.rate.goes_on(stream.sent);
+                stream.rate.goes_on(|| stream.sent);
             }
             self.schedule.push(id, stream.priority.urgency);
         }

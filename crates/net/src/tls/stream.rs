@@ -355,6 +355,10 @@ impl<S: Side> TlsStream<S> {
         self.records.park();
     }
 
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.stream.unacknowledged()
+    }
+
     pub(crate) fn reset_when_dropped(&self, reset: bool) {
         self.resets.set(reset);
         self.stream.reset_when_dropped(reset);

@@ -172,7 +172,9 @@ async fn steps(
         (verdict, _) => verdict,
     };
     if let Verdict::Lookup(pool) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
-        down.closed_is_gone = exchange.site.pool_by_id(pool).abort_on_close;
+        let pool = exchange.site.pool_by_id(pool);
+        down.closed_is_gone = pool.abort_on_close;
+        down.read_ahead = pool.read_ahead;
     }
     match verdict {
         // Rare or waiting steps are boxed, so that a pass does not carry their memory.

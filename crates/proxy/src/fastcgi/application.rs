@@ -52,11 +52,6 @@ impl Application {
         }
     }
 
-    /// The most bytes of a request body that is gathered.
-    pub(crate) fn gather_limit(&self) -> u64 {
-        self.config.gather_limit.0
-    }
-
     /// The request for `target` as the application gets it.
     ///
     /// # Errors

@@ -215,7 +215,6 @@ mod tests {
             params: params.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             keep_alive: false,
             max_idle: 1,
-            gather_limit: sandarac_policy::ByteSize(0),
         };
         Application::new("php", &config)
     }

@@ -126,7 +126,6 @@ mod tests {
             params: Vec::new(),
             keep_alive: false,
             max_idle: 1,
-            gather_limit: sandarac_policy::ByteSize(0),
         }
     }
 

@@ -58,6 +58,10 @@ pub struct SitePool {
     pub(crate) abort_on_close: bool,
     /// Whether trailers of requests are forwarded.
     pub(crate) forward_trailers: bool,
+    /// The most bytes of a response that are read ahead of its client.
+    pub(crate) read_ahead: u64,
+    /// The most bytes of a request body that is gathered.
+    pub(crate) gather_limit: u64,
     /// Time from the choice of a backend to the head of its response.
     pub(crate) latency: Arc<Latency>,
     pub(crate) sticky: Option<Sticky>,
@@ -121,6 +125,8 @@ impl SitePool {
             retry_timeouts: config.retry_timeouts,
             abort_on_close: config.abort_on_close,
             forward_trailers: config.forward_trailers,
+            read_ahead: config.read_ahead,
+            gather_limit: config.gather_limit,
             sticky: config.sticky.clone(),
             tls: None,
             application: config

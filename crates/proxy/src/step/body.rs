@@ -3,6 +3,7 @@
 use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Object, Reader};
+use sandarac_message::hop::is_event_stream;
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_net::{Body, BodyBroken};
 use std::collections::VecDeque;
@@ -83,6 +84,17 @@ impl Body for ObjectBody {
                 }
             },
             ObjectBody::Arriving(arriving) => arriving.poll_piece(cx),
+        }
+    }
+
+    fn poll_holds_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            ObjectBody::Arriving(ArrivingBody { reader, .. })
+                if !is_event_stream(reader.object().head().shown()) =>
+            {
+                reader.poll_streams(cx)
+            }
+            _ => Poll::Pending,
         }
     }
 

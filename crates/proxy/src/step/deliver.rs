@@ -1,11 +1,12 @@
 //! Deliver: a stored object becomes the response to one request: whole, in part, or as 304 (Not Modified).
 
 use super::body::{ArrivingBody, ObjectBody, Part};
-use crate::downstream::{Downstream, SendEnd};
+use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, Handling};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
+use crate::sending::SendEnd;
 use crate::site::Site;
 use crate::trailers::TrailerRule;
 use crate::{Counter, Counters, Fault};
@@ -307,7 +308,7 @@ pub(crate) async fn deliver(
     };
     let Delivered { status, body } = delivery.begin(|response| down.begin(response))?;
     exchange.count(None);
-    let (bytes, end) = down.send(body).await;
+    let (bytes, end) = down.send(exchange.core, body).await;
     if let SendEnd::Broken(BodyBroken::Source) = end {
         exchange.handling.detail = Some(Detail::OriginBroke);
     }
@@ -322,7 +323,7 @@ pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, an
     let cache_status = reports.then(|| (exchange.handling.cache_status(), exchange.site.name()));
     let method = exchange.request.method;
     let body = answer.begin(method, cache_status, wall(), |response| down.begin(response));
-    let (_, end) = down.send(body).await;
+    let (_, end) = down.send(exchange.core, body).await;
     count_end(&exchange.core.counters, &end);
     Sent { status: answer.status, bytes: answer.body.len() as u64 }
 }

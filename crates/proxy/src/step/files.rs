@@ -73,7 +73,7 @@ pub(crate) async fn files(
             let (status, body) =
                 file.begin(&exchange.request, wall(), cache_status, |response| down.begin(response));
             exchange.count(None);
-            let (bytes, end) = down.send(body).await;
+            let (bytes, end) = down.send(exchange.core, body).await;
             count_end(&exchange.core.counters, &end);
             Sent { status, bytes }
         }

@@ -1,5 +1,6 @@
 //! The steps of an exchange, one file each.
 
+mod ahead;
 pub(crate) mod body;
 pub(crate) mod combine;
 pub(crate) mod deliver;

@@ -1,20 +1,23 @@
 //! Relay: a response that is not stored goes from the origin to the client as it arrives.
 
+use super::ahead::Ahead;
 use super::fetch::{OriginLink, OriginResponse};
 use super::received::Received;
 use super::store::add_date;
-use crate::downstream::{Downstream, WINDOW};
+use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
+use crate::sending::{SPOOLED_WINDOW, WINDOW};
+use crate::spool::Spool;
 use crate::sticky;
 use crate::trailers::for_client;
 use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
-use sandarac_message::{FieldsBuf, Method, Name, Version, tags};
+use sandarac_message::{FieldsBuf, Method, Name, Version, hop, tags};
 use sandarac_net::{Base, BodyStep, Length, Response};
 use sandarac_policy::PoolId;
 use std::future::poll_fn;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// How a relay ended.
@@ -78,29 +81,38 @@ pub(crate) async fn relay(
         sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
     }
     let status = arrived.head.status;
+    let OriginResponse { link, upload, .. } = *arrived;
     let mut relay = Relay {
         exchange,
         downstream: down,
         status,
-        length: length(exchange, &arrived, &fields),
+        length: length(exchange, status, &link, &fields),
+        // A file keeps nobody waiting.
+        read_ahead: match link.is_local_file() || is_conversation(exchange, &fields) {
+            true => 0,
+            false => pool.read_ahead,
+        },
+        ahead: None,
+        is_spooled: false,
         fields,
         begun: false,
         between_bytes: pool.timeouts.between_bytes,
         bytes: 0,
-        upload: arrived.upload,
+        upload,
     };
+    let mut link = Some(link);
     // The rest of the time for the head does not count for the body.
     relay.downstream.client.timer().clear();
-    let relayed = poll_fn(|cx| relay.poll(cx, &mut arrived.link)).await;
+    let relayed = poll_fn(|cx| relay.poll(cx, &mut link)).await;
     let (bytes, is_uploaded) = (relay.bytes, relay.downstream.is_uploaded());
-    match relayed {
-        Ok(Relayed::Whole) if is_uploaded => arrived.link.finish(),
-        // A backend that has not received all of the request learns that from the end of the connection.
-        Ok(Relayed::Whole | Relayed::ClientGone | Relayed::UploadBroke(_)) => arrived.link.close(),
-        Ok(Relayed::OriginBroke) | Err(_) => {
-            exchange.core.counters.one(Counter::BodiesTruncated);
-            arrived.link.broken();
-        }
+    match (link, &relayed) {
+        (Some(link), Ok(Relayed::Whole)) => release(link, is_uploaded),
+        (Some(link), Ok(Relayed::ClientGone | Relayed::UploadBroke(_))) => link.close(),
+        (Some(link), Ok(Relayed::OriginBroke) | Err(_)) => link.broken(),
+        (None, _) => {}
+    }
+    if let Ok(Relayed::OriginBroke) | Err(_) = relayed {
+        exchange.core.counters.one(Counter::BodiesTruncated);
     }
     match &relayed? {
         Relayed::OriginBroke => exchange.handling.detail = Some(Detail::OriginBroke),
@@ -113,10 +125,25 @@ pub(crate) async fn relay(
     Ok(Sent { status, bytes })
 }
 
+/// Ends a response that has been read. A backend that has not received all of the request learns that from the end of the
+/// connection.
+fn release(link: OriginLink, is_uploaded: bool) {
+    if is_uploaded { link.finish() } else { link.close() }
+}
+
+/// Whether a response belongs to a conversation, in which nothing may be old: an event stream, gRPC, or what the application
+/// declares as such, as it does for nginx.
+fn is_conversation(exchange: &Exchange<'_>, fields: &FieldsBuf) -> bool {
+    let fields = fields.view();
+    hop::is_event_stream(fields)
+        || hop::is_grpc(exchange.request.fields)
+        || fields.all_named(b"X-Accel-Buffering").any(|value| value.eq_ignore_ascii_case(b"no"))
+}
+
 /// The length of a relayed response, as its head announces it.
-fn length(exchange: &Exchange<'_>, arrived: &OriginResponse, fields: &FieldsBuf) -> Length {
-    let bodiless = exchange.request.method == Method::Head || matches!(arrived.head.status, 204 | 304);
-    match arrived.link.remaining() {
+fn length(exchange: &Exchange<'_>, status: u16, link: &OriginLink, fields: &FieldsBuf) -> Length {
+    let bodiless = exchange.request.method == Method::Head || matches!(status, 204 | 304);
+    match link.remaining() {
         // A response to HEAD gives the length of the body that GET would have (RFC 9110 §9.3.2). A 304 may
         // too.
         Some(0) if bodiless => {
@@ -138,6 +165,12 @@ struct Relay<'r, 'c> {
     fields: FieldsBuf,
     length: Length,
     begun: bool,
+    /// The most bytes that are read ahead of the client; 0 for none.
+    read_ahead: u64,
+    /// What is read ahead of the client now.
+    ahead: Option<Box<Ahead>>,
+    /// Whether anything was.
+    is_spooled: bool,
     between_bytes: Duration,
     /// Bytes of the body that are written or queued.
     bytes: u64,
@@ -167,14 +200,23 @@ impl Relay<'_, '_> {
 
     /// Sends the head, then the body, and meanwhile forwards the rest of the request body. An error means
     /// that no response has begun.
-    fn poll(&mut self, cx: &mut Context<'_>, link: &mut OriginLink) -> Poll<Result<Relayed, Fault>> {
-        let spoiled = self.pass_up(cx, link).err();
+    fn poll(&mut self, cx: &mut Context<'_>, link: &mut Option<OriginLink>) -> Poll<Result<Relayed, Fault>> {
+        let spoiled = link.as_mut().and_then(|link| self.pass_up(cx, link).err());
         loop {
-            match self.poll_room(cx) {
-                Poll::Ready(None) => {}
-                Poll::Ready(Some(gone)) => return Poll::Ready(Ok(gone)),
-                Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
+            let room = self.poll_room(cx);
+            if let Poll::Ready(Some(gone)) = room {
+                return Poll::Ready(Ok(gone));
             }
+            if self.ahead.is_some() || (room.is_pending() && self.read_ahead > 0) {
+                match self.poll_ahead(cx, link, room.is_ready()) {
+                    Poll::Ready(None) => continue,
+                    Poll::Ready(Some(ended)) => return Poll::Ready(ended),
+                    Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
+                }
+            }
+            let Some(link) = link.as_mut().filter(|_| room.is_ready()) else {
+                return spoiled.map_or(Poll::Pending, broke);
+            };
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
@@ -186,16 +228,9 @@ impl Relay<'_, '_> {
                     written
                 }
                 Poll::Ready(Ok(BodyStep::End(trailers))) => {
-                    self.begin();
-                    let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
-                    let trailers = for_client(&trailers, rule.as_ref());
-                    let ended = self.downstream.client.end(cx, trailers.view());
-                    return Poll::Ready(Ok(ended.map_or(Relayed::ClientGone, |()| Relayed::Whole)));
+                    return Poll::Ready(Ok(self.end(cx, &trailers)));
                 }
-                Poll::Ready(Err(_)) if !self.begun => {
-                    return Poll::Ready(Err(Fault::ResponseBroken));
-                }
-                Poll::Ready(Err(_)) => return Poll::Ready(Ok(Relayed::OriginBroke)),
+                Poll::Ready(Err(_)) => return Poll::Ready(self.origin_broke()),
                 Poll::Pending => {
                     self.begin();
                     let written = self.downstream.client.send_begun(cx);
@@ -215,6 +250,86 @@ impl Relay<'_, '_> {
                 return Poll::Ready(Ok(Relayed::ClientGone));
             }
         }
+    }
+
+    /// Sends what was read ahead of the client, and reads on. Ready with `None` if there may be more to do.
+    fn poll_ahead(
+        &mut self,
+        cx: &mut Context<'_>,
+        link: &mut Option<OriginLink>,
+        has_room: bool,
+    ) -> Poll<Option<Result<Relayed, Fault>>> {
+        let mut ahead = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.begin_ahead(),
+        };
+        if has_room {
+            match ahead.spool.poll_next(cx) {
+                Poll::Ready(Some(piece)) => {
+                    self.bytes += piece.len() as u64;
+                    self.begin();
+                    let shared = self.downstream.client.share(cx, piece);
+                    self.ahead = Some(ahead);
+                    return Poll::Ready(shared.err().map(|_| Ok(Relayed::ClientGone)));
+                }
+                Poll::Ready(None) if ahead.spool.is_lost() => return Poll::Ready(Some(self.origin_broke())),
+                Poll::Ready(None) => {
+                    return Poll::Ready(match ahead.ended {
+                        // The client is as fast as the origin again.
+                        None => None,
+                        Some(Ok(trailers)) => Some(Ok(self.end(cx, &trailers))),
+                        Some(Err(_)) => Some(self.origin_broke()),
+                    });
+                }
+                Poll::Pending => {}
+            }
+        }
+        let polled = self.poll_read_ahead(cx, &mut ahead, link);
+        self.ahead = Some(ahead);
+        polled.map(|()| None)
+    }
+
+    fn begin_ahead(&mut self) -> Box<Ahead> {
+        if !std::mem::replace(&mut self.is_spooled, true) {
+            self.counters().one(Counter::ResponsesSpooled);
+        }
+        Box::new(Ahead::new(Spool::of_response(&self.exchange.core.shared, self.read_ahead)))
+    }
+
+    /// Reads more than the client takes now. The backend is released at the end.
+    fn poll_read_ahead(
+        &mut self,
+        cx: &mut Context<'_>,
+        ahead: &mut Ahead,
+        link: &mut Option<OriginLink>,
+    ) -> Poll<()> {
+        let Some(reading) = link else { return Poll::Pending };
+        let read = ready!(ahead.poll_read(cx, reading, self.between_bytes, self.upload));
+        if let Some(read) = read {
+            self.counters().add(Counter::BytesFromOrigins, read);
+            return Poll::Ready(());
+        }
+        if let Some(link) = link.take() {
+            match ahead.ended {
+                Some(Err(_)) => link.broken(),
+                _ => release(link, self.downstream.is_uploaded()),
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Ends the response.
+    fn end(&mut self, cx: &mut Context<'_>, trailers: &FieldsBuf) -> Relayed {
+        self.begin();
+        let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
+        let trailers = for_client(trailers, rule.as_ref());
+        let ended = self.downstream.client.end(cx, trailers.view());
+        ended.map_or(Relayed::ClientGone, |()| Relayed::Whole)
+    }
+
+    /// The origin broke off. If nothing has begun, another response can tell that.
+    fn origin_broke(&self) -> Result<Relayed, Fault> {
+        if self.begun { Ok(Relayed::OriginBroke) } else { Err(Fault::ResponseBroken) }
     }
 
     /// Forwards the received part of the request body. An error is the client's.
@@ -255,7 +370,13 @@ impl Relay<'_, '_> {
 
     /// Waits until the client has accepted enough that more may be queued.
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Option<Relayed>> {
-        match std::task::ready!(self.downstream.client.poll_room(cx, WINDOW)) {
+        let window = match &self.ahead {
+            // The last of it leaves the spool only once the client has it.
+            Some(ahead) if ahead.is_at_end() => 0,
+            _ if self.read_ahead > 0 => SPOOLED_WINDOW,
+            _ => WINDOW,
+        };
+        match ready!(self.downstream.client.poll_room(cx, window)) {
             Ok(()) => Poll::Ready(None),
             Err(error) => {
                 self.counters().cut_off(&error);

@@ -31,6 +31,16 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
         shared.connection_limit() as u64,
     ));
     store_metrics(&shared.store.stats(), &mut metrics);
+    let (memory, disk, failures) = shared.spooled();
+    metrics.extend([
+        Metric::gauge("spool_memory_bytes", "Bytes of bodies that wait for slow clients in memory.", memory),
+        Metric::gauge("spool_disk_bytes", "Bytes of bodies that wait for slow clients in files.", disk),
+        Metric::counter(
+            "spool_failures",
+            "Bodies for which no file could be made or written, so that they went on at the pace of their client.",
+            failures,
+        ),
+    ]);
     shared_tier::metrics(shared, &mut metrics);
     pools::metrics(shared, &mut metrics);
     tls::metrics(shared, &mut metrics);

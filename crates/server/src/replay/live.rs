@@ -248,6 +248,7 @@ fn only(place: usize, routes: &Routes) -> Route {
         upgrade: Vec::new(),
         connect: false,
         paths: PathReading::default(),
+        gather: None,
         digest: DigestOnce::default(),
     }
 }

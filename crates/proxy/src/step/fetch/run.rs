@@ -9,13 +9,14 @@ use super::retry::fetch;
 use super::trace::{FetchTrace, address};
 use crate::core::Core;
 use crate::forward::{Forward, Purpose};
+use crate::pool::SitePool;
 use crate::requester::Requester;
 use crate::site::Site;
 use crate::step::received::Received;
 use crate::sticky;
 use crate::trailers::TrailerRule;
 use crate::{Counter, Fault};
-use sandarac_message::RequestHead;
+use sandarac_message::{RequestHead, hop};
 use sandarac_policy::{PoolId, Subject};
 use sandarac_wire::h1::BodyFraming;
 use std::time::Instant;
@@ -58,11 +59,12 @@ impl Fetch<'_> {
         if let Some(down) = recipient.client() {
             let rule = || Box::new(TrailerRule::new(received.route.request.edited()));
             down.trailers = site_pool.forward_trailers.then(rule);
-            if let Some(application) = site_pool.application.as_ref().filter(|_| down.is_of_unknown_length())
-            {
-                let (budget, memory) = (&core.shared.gathering, core.shared.store.settings().limit);
-                Box::pin(down.gather(application.gather_limit(), budget, memory)).await?;
-                core.counters.one(Counter::BodiesGathered);
+            if !down.is_uploaded() {
+                let must_end = site_pool.application.is_some() && down.is_of_unknown_length();
+                if must_end || self.gathers(site_pool) && down.may_gather(site_pool.gather_limit) {
+                    Box::pin(down.gather(&core.shared, site_pool.gather_limit, must_end)).await?;
+                    core.counters.one(Counter::BodiesGathered);
+                }
             }
             framing = down.framing();
             expect_continue &= !down.has_gathered();
@@ -107,6 +109,16 @@ impl Fetch<'_> {
             is_for_one: !matches!(self.purpose, Purpose::Fill { .. }),
         };
         follow(asked, arrived).await
+    }
+
+    /// Whether the body is gathered if its length allows that. Never in a conversation, where the client may wait for a part of
+    /// the response before it sends the rest.
+    fn gathers(&self, pool: &SitePool) -> bool {
+        let speaks_http2 = || pool.live().backends().iter().any(|backend| backend.address().is_http2());
+        self.received.route.gather.unwrap_or(pool.application.is_some())
+            && !matches!(self.purpose, Purpose::Tunnel)
+            && !hop::is_grpc(self.request.fields)
+            && !speaks_http2()
     }
 
     /// The request as sent to the backend. Separate from [`Fetch::run`], whose future would otherwise keep

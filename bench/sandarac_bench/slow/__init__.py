@@ -1,0 +1,1 @@
+"""Slow clients: what they take from fast ones, and from the memory."""

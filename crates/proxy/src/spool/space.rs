@@ -1,0 +1,131 @@
+//! The memory and the disk that all spooled bodies share.
+
+use sandarac_cache::{Lease, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// The part of the store's memory that spooled bodies may occupy together.
+const SHARE: usize = 8;
+
+/// The memory and the disk that all spooled bodies share.
+pub(crate) struct SpoolSpace {
+    store: Arc<Store>,
+    memory: AtomicUsize,
+    disk: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// Memory of the share. Charged to the store while this lives.
+pub(crate) struct SpoolMemory {
+    space: Arc<SpoolSpace>,
+    lease: Lease,
+}
+
+/// Bytes on the disk.
+pub(super) struct SpoolDisk {
+    space: Arc<SpoolSpace>,
+    bytes: u64,
+}
+
+impl SpoolSpace {
+    pub(crate) fn new(store: Arc<Store>) -> Arc<SpoolSpace> {
+        Arc::new(SpoolSpace {
+            store,
+            memory: AtomicUsize::new(0),
+            disk: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        })
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory.load(Relaxed)
+    }
+
+    /// Bytes of files in use.
+    pub(crate) fn disk(&self) -> u64 {
+        self.disk.load(Relaxed)
+    }
+
+    /// How often a file could not be made or written.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Relaxed)
+    }
+
+    pub(super) fn failed(&self) {
+        self.failures.fetch_add(1, Relaxed);
+    }
+
+    fn share(&self) -> usize {
+        self.store.settings().limit / SHARE
+    }
+
+    /// Whether `bytes` that are in memory may stay there. Half of the share is for bytes on their way to a file, so that bodies
+    /// which wait do not keep others from a file.
+    pub(super) fn may_keep(&self) -> bool {
+        self.memory() <= self.share() / 2
+    }
+
+    /// Takes memory; `None` if the share is used up.
+    pub(super) fn take(self: &Arc<SpoolSpace>, bytes: usize) -> Option<SpoolMemory> {
+        let most = self.share();
+        let more = |used: usize| Some(used + bytes).filter(|used| *used <= most);
+        self.memory.fetch_update(Relaxed, Relaxed, more).ok()?;
+        match self.store.lease(bytes) {
+            Some(lease) => Some(SpoolMemory { space: self.clone(), lease }),
+            None => {
+                self.memory.fetch_sub(bytes, Relaxed);
+                None
+            }
+        }
+    }
+
+    /// Takes nothing of the disk yet.
+    pub(super) fn disk_of_none(self: &Arc<SpoolSpace>) -> SpoolDisk {
+        SpoolDisk { space: self.clone(), bytes: 0 }
+    }
+}
+
+impl SpoolMemory {
+    /// Parts `bytes` from it. MUST have as many.
+    pub(super) fn split(&mut self, bytes: usize) -> SpoolMemory {
+        debug_assert!(bytes <= self.lease.bytes(), "one append takes no more than is reserved for it");
+        let bytes = bytes.min(self.lease.bytes());
+        SpoolMemory { space: self.space.clone(), lease: self.lease.split(bytes) }
+    }
+
+    /// Adds another to it.
+    pub(super) fn join(&mut self, mut other: SpoolMemory) {
+        let bytes = other.lease.bytes();
+        self.lease.join(other.lease.split(bytes));
+    }
+}
+
+impl Drop for SpoolMemory {
+    fn drop(&mut self) {
+        self.space.memory.fetch_sub(self.lease.bytes(), Relaxed);
+    }
+}
+
+impl SpoolDisk {
+    /// Bytes taken.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes `bytes` more, if all files together have `most` at most then.
+    pub(super) fn grow(&mut self, bytes: u64, most: u64) -> bool {
+        let more = |used: u64| Some(used + bytes).filter(|used| *used <= most);
+        let grows = self.space.disk.fetch_update(Relaxed, Relaxed, more).is_ok();
+        if grows {
+            self.bytes += bytes;
+        }
+        grows
+    }
+}
+
+impl Drop for SpoolDisk {
+    fn drop(&mut self) {
+        self.space.disk.fetch_sub(self.bytes, Relaxed);
+    }
+}
