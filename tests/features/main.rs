@@ -10,6 +10,7 @@ mod ca;
 mod classes;
 mod client_hellos;
 mod coalescing;
+mod compression;
 mod config;
 mod conformance_newer;
 mod connections;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use once_cell::race::OnceBox;
 use sandarac_message::caching::Lifetimes;
+use sandarac_message::codings::Coding;
 use sandarac_message::range::{ContentRange, RangeSpec};
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 use sandarac_tier::SharedCopy;
@@ -69,6 +71,38 @@ pub(crate) struct Extras {
     pub(crate) copy: Option<Arc<SharedCopy>>,
     /// The head as a header block of HTTP/2, once it was needed.
     pub(crate) block: OnceLock<Box<[u8]>>,
+    /// The body in other codings, once one was needed.
+    pub(crate) recodings: OnceBox<Recodings>,
+}
+
+/// The body of an object in another coding.
+#[derive(Clone, Debug)]
+pub enum Recoding {
+    /// An object with that body.
+    Made(Arc<Object>),
+    /// There is none, for this reason.
+    Useless(Uncompressed),
+}
+
+/// One place for each coding, and one for no coding.
+#[derive(Default)]
+pub(crate) struct Recodings([OnceLock<Recoding>; Coding::ALL.len() + 1]);
+
+fn place(coding: Option<Coding>) -> usize {
+    coding.map_or(Coding::ALL.len(), Coding::index)
+}
+
+impl Recodings {
+    /// Bytes charged for the places. Each object charges itself.
+    pub(crate) const BYTES: usize = held(size_of::<Recodings>());
+
+    /// The objects.
+    pub(crate) fn made(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.0.iter().filter_map(|place| match place.get()? {
+            Recoding::Made(object) => Some(object),
+            Recoding::Useless(_) => None,
+        })
+    }
 }
 
 /// The parts of an object, besides its body.
@@ -127,14 +161,15 @@ impl Extras {
         let copy = |_| held(size_of::<SharedCopy>() + 2 * size_of::<usize>());
         held(size_of::<Extras>())
             + self.block.get().map_or(0, |block| held(block.len()))
+            + self.recodings.get().map_or(0, |_| Recodings::BYTES)
             + self.trailers.as_ref().map_or(0, trailers)
             + self.copy.as_ref().map_or(0, copy)
     }
 
-    /// The same for an object that replaces this one; the block is made anew.
+    /// The same for an object that replaces this one; the block and recodings are made anew.
     fn for_successor(&self) -> Extras {
-        let Extras { range, trailers, copy, block: _ } = self;
-        Extras { range: *range, trailers: trailers.clone(), copy: copy.clone(), block: OnceLock::new() }
+        let Extras { range, trailers, copy, block: _, recodings: _ } = self;
+        Extras { range: *range, trailers: trailers.clone(), copy: copy.clone(), ..Extras::default() }
     }
 
     fn is_empty(&self) -> bool {
@@ -155,13 +190,52 @@ impl Object {
 
     /// Keeps a block, which the caller has charged by [`Object::block_bytes`]. False if there is one. The shard's lock is held.
     pub(crate) fn set_block(&self, block: Box<[u8]>) -> bool {
-        self.extras.get_or_init(Box::default).block.set(block).is_ok()
+        self.extras_or_new().block.set(block).is_ok()
     }
 
     /// Bytes to be charged for a block that the object gets.
     pub(crate) fn block_bytes(&self, block: &[u8]) -> usize {
         let place = if self.extras.get().is_none() { held(size_of::<Extras>()) } else { 0 };
         place + held(block.len())
+    }
+
+    pub(crate) fn extras(&self) -> Option<&Extras> {
+        self.extras.get()
+    }
+
+    /// The extras; empty ones are made if there are none. The shard's lock is held.
+    pub(crate) fn extras_or_new(&self) -> &Extras {
+        self.extras.get_or_init(Box::default)
+    }
+
+    /// Whether its bytes are charged.
+    pub(crate) fn is_charged(&self) -> bool {
+        self.budget.is_some()
+    }
+
+    /// The body in `coding`, or in none, if that was tried before.
+    pub fn recoding(&self, coding: Option<Coding>) -> Option<&Recoding> {
+        self.extras()?.recodings.get()?.0[place(coding)].get()
+    }
+
+    /// Puts a recoding into its place; the places and it are charged. False if there is one. The shard's lock is held.
+    pub(crate) fn set_recoding(&self, coding: Option<Coding>, recoding: Recoding) -> bool {
+        self.extras_or_new().recodings.get_or_init(Box::default).0[place(coding)].set(recoding).is_ok()
+    }
+
+    /// Bytes to be charged for places that the object gets.
+    pub(crate) fn recodings_bytes(&self) -> usize {
+        match self.extras() {
+            None => held(size_of::<Extras>()) + Recodings::BYTES,
+            Some(extras) if extras.recodings.get().is_none() => Recodings::BYTES,
+            Some(_) => 0,
+        }
+    }
+
+    /// The bytes of the recodings, their places aside.
+    pub(crate) fn recoded_weight(&self) -> usize {
+        let recodings = self.extras().and_then(|extras| extras.recodings.get());
+        recodings.map_or(0, |recodings| recodings.made().map(|object| object.weight()).sum())
     }
 
     /// The fields of the head that rules are applied to.
@@ -287,10 +361,11 @@ impl Object {
     /// Bytes freed with it, as far as it can tell: its weight in a queue.
     pub(crate) fn weight(&self) -> usize {
         let base = if self.budget.is_some() { self.base() } else { 0 };
-        base + match &self.content {
-            Content::Whole(whole) => whole.bytes(),
-            Content::Arriving(arriving) => arriving.weight(),
-        }
+        base + self.recoded_weight()
+            + match &self.content {
+                Content::Whole(whole) => whole.bytes(),
+                Content::Arriving(arriving) => arriving.weight(),
+            }
     }
 
     /// Counts growth of an arriving body. The shard's lock is held.
@@ -384,7 +459,10 @@ impl Object {
             Some(crate::whole_body::Whole::Many(many)) => Some(many.recount()),
             _ => None,
         };
-        arriving.chain(many.into_iter().flatten()).collect()
+        let recodings = self.extras().and_then(|extras| extras.recodings.get());
+        let recoded = recodings.into_iter().flat_map(Recodings::made);
+        let recoded = recoded.map(|object| (Arc::as_ptr(object) as usize, object.recount_own()));
+        arriving.chain(many.into_iter().flatten()).chain(recoded).collect()
     }
 
     /// The bytes that should be charged for it in total.

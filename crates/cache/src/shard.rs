@@ -363,15 +363,21 @@ impl Shard {
         self.places.get_mut(slot).object.replace(after)
     }
 
-    /// Keeps a header block, which is charged already, beside the head of an object. False if it has one.
-    pub(crate) fn keep_block(&mut self, slot: u32, block: Box<[u8]>) -> bool {
-        let Some(object) = self.object(slot) else { return false };
-        let (queue, bytes) = (Queue::of(object), object.block_bytes(&block));
-        let kept = object.set_block(block);
-        if kept {
-            self.bytes[queue.whole() as usize] += bytes;
+    /// Keeps a header block, which is charged already, beside the head of `object`: that in `slot`, or a recoding of it.
+    /// Returns the bytes that the block takes; none if there is one.
+    pub(crate) fn keep_block_of(&mut self, slot: u32, object: &Object, block: Box<[u8]>) -> usize {
+        let Some(original) = self.object(slot).cloned() else { return 0 };
+        let bytes = object.block_bytes(&block);
+        if !object.set_block(block) {
+            return 0;
         }
-        kept
+        self.add_bytes(&original, bytes);
+        bytes
+    }
+
+    /// Counts bytes that were added to an object.
+    pub(crate) fn add_bytes(&mut self, object: &Object, bytes: usize) {
+        self.bytes[Queue::of(object).whole() as usize] += bytes;
     }
 
     /// Records that an arriving object has grown by `bytes`. If it entered the main queue because it came

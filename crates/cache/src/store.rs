@@ -164,16 +164,15 @@ impl Store {
     /// Keeps `block`, the head of an object as a header block of HTTP/2, beside the head. Does nothing if the object has one, or
     /// is not in the index, or if there is no room.
     pub fn keep_block(&self, object: &Arc<Object>, block: Box<[u8]>) {
-        let bytes = object.block_bytes(&block);
-        if !self.reserve(bytes) {
+        let reserved = object.block_bytes(&block);
+        if !self.reserve(reserved) {
             return;
         }
         let mut shard = self.lock(object.key());
-        let kept = shard.slot_of(object).is_some_and(|slot| shard.keep_block(slot, block));
+        // A recoding that was kept meanwhile may have made room that the block needs too.
+        let taken = shard.slot_of(object).map_or(0, |slot| shard.keep_block_of(slot, object, block));
         drop(shard);
-        if !kept {
-            self.release(bytes);
-        }
+        self.release(reserved - taken);
     }
 
     /// Makes this very object stale, wherever it is.

@@ -9,7 +9,8 @@ use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
 use sandarac_policy::{
-    Action, ByteSize, CacheRule, Edits, FileRule, Forward, Match, PoolId, Route, SharedUse, Symlinks,
+    Action, ByteSize, CacheRule, CompressRule, Edits, FileRule, Forward, Match, PoolId, Route, SharedUse,
+    Symlinks,
 };
 
 use crate::config::{Config, Listener};
@@ -213,6 +214,9 @@ fn explain_route(route: &Route, config: &Config) -> String {
             }
         }
     }
+    if let Some(rule) = &route.compress {
+        let _ = write!(text, "{NEXT}{}", explain_compression(rule));
+    }
     if let Some(hsts) = &route.hsts {
         let _ = write!(
             text,
@@ -397,6 +401,20 @@ fn explain_cookies(policy: &Policy) -> String {
         text.push_str(&format!("{NEXT}responses that set cookies are stored"));
     }
     text
+}
+
+fn explain_compression(rule: &CompressRule) -> String {
+    let codings: Vec<_> = rule.codings.iter().map(|coding| coding.name()).collect();
+    let private = if rule.private { ", private ones and those with cookies too" } else { "" };
+    let types = match &rule.types {
+        None => "text and the like".to_owned(),
+        Some(types) => {
+            let names: Vec<_> =
+                types.iter().map(|pattern| String::from_utf8_lossy(pattern.text()).into_owned()).collect();
+            names.join(", ")
+        }
+    };
+    format!("bodies from {} in {}: {types}{private}", ByteSize(rule.min_size), codings.join(", "))
 }
 
 fn explain_edits(edits: &Edits) -> String {

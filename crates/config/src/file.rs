@@ -5,6 +5,7 @@ use sandarac_policy::{FileName, HostPattern, MethodName, PathPattern, PathReadin
 use std::time::Duration;
 
 use crate::address::{ListenAddress, Mode, Network};
+use crate::compress::CompressChoice;
 use crate::definition::{Value, settings};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
@@ -139,6 +140,9 @@ settings! {
         /// none, for example on a node that tries a new version.
         shared: Option<At<SharedChoice>> = None, unset "`true` if the route uses the cache and there is a shared tier"
             "false";
+        /// Whether bodies are sent in a coding (zstd, brotli, gzip) that the client accepts: `true`, `false`, or a table. Each
+        /// coding of a stored response is made once, at its first request. Applies to responses of a pool.
+        compress: At<CompressChoice> = At::nowhere(CompressChoice::Off);
         /// Edits of the request before it is sent to a backend. On a route with a cache they can set neither `Range`
         /// nor conditions (`If-None-Match` and the like), because the cache sets its own.
         request: EditSettings = EditSettings::default();

@@ -5,6 +5,7 @@
 
 mod address;
 mod classify;
+mod compress;
 mod config;
 mod definition;
 mod diagnostics;

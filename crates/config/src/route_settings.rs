@@ -6,6 +6,7 @@ use sandarac_policy::{
 };
 use std::sync::Arc;
 
+use crate::compress::{ask_for_one_form, compress_rule};
 use crate::edits::{EditSettings, edits, refusal};
 use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
@@ -98,6 +99,7 @@ pub(crate) fn route(
     {
         warn_of_idle_settings(settings, !request.is_empty(), &response, has_files, report);
     }
+    let compress = compress_rule(&route.compress, report).map(Box::new);
     let hsts = route.hsts.as_ref().map(|hsts| hsts.value.field_value());
     let matches = route.r#match.iter().map(|matcher| Match {
         hosts: matcher.0.host.clone(),
@@ -109,6 +111,7 @@ pub(crate) fn route(
         action: action?,
         request,
         response,
+        compress,
         hsts,
         upgrade,
         connect: route.connect,
@@ -119,6 +122,7 @@ pub(crate) fn route(
     let written = made.request.of_one_request().map(Box::from).collect();
     if let Some(Forward { cache: Some(rule), .. }) = made.forward_mut() {
         rule.policy.vary.written = written;
+        ask_for_one_form(&route.compress.value, rule);
         refuse_fields_of_cache(&route.request, report);
         warn_of_edits_for_all(&route.response, has_files, report);
     }
@@ -159,6 +163,7 @@ fn warn_of_idle_settings(
         ("response", !response.all.is_empty() && !has_files),
         ("stored_response", !response.stored.is_empty()),
         ("passed_response", !response.passed.is_empty()),
+        ("compress", route.compress.place.is_some()),
         ("connect", route.connect),
         ("gather", route.gather.is_some()),
         ("upgrade", route.upgrade.iter().any(|protocol| protocol.place.is_some())),

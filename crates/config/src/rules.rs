@@ -288,6 +288,7 @@ impl RuleSettings {
             max_object: self.max_object.unwrap_or(ByteSize(store.memory.size().0 / 8)),
             // A slow response is not an error (RFC 5861 §4).
             stale_after: (store.profile == Profile::Safe).then_some(stale_after),
+            accept_encoding: None,
             shared,
         }
     }

@@ -4,14 +4,102 @@
 use crate::weighted::Weighted;
 use crate::{Fields, Name};
 
-/// The codings that clients and origins have in common. An origin chooses among them by its own preference.
-/// Weights above zero, order and rarer codings (deflate, compress) would only multiply variants.
-const COMMON: [&[u8]; 3] = [b"gzip", b"br", b"zstd"];
+/// A content coding that clients and origins have in common. An origin chooses among them by its own preference. Weights
+/// above zero, order and rarer codings (deflate, compress) would only multiply variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// gzip (RFC 1952).
+    Gzip,
+    /// Brotli (RFC 7932).
+    Brotli,
+    /// Zstandard (RFC 8878, RFC 9659).
+    Zstd,
+}
+
+impl Coding {
+    /// Every coding.
+    pub const ALL: [Coding; 3] = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
+
+    /// Its name in `Content-Encoding` and `Accept-Encoding`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Coding::Gzip => "gzip",
+            Coding::Brotli => "br",
+            Coding::Zstd => "zstd",
+        }
+    }
+
+    /// The coding of this name, in any letter case; `x-gzip` is an old spelling of `gzip` (RFC 9110 §8.4.1.3).
+    pub fn of(name: &[u8]) -> Option<Coding> {
+        if name.eq_ignore_ascii_case(b"x-gzip") {
+            return Some(Coding::Gzip);
+        }
+        Coding::ALL.into_iter().find(|coding| name.eq_ignore_ascii_case(coding.name().as_bytes()))
+    }
+
+    /// Its position in [`Coding::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The weights, in thousandths, that a request gives to content codings (RFC 9110 §12.5.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodingWeights {
+    named: [Option<u16>; Coding::ALL.len()],
+    identity: Option<u16>,
+    others: Option<u16>,
+}
+
+impl CodingWeights {
+    /// Reads lines of `Accept-Encoding`. A coding that is refused anywhere is refused. `None` if a line is malformed.
+    pub fn of_lines<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<CodingWeights> {
+        let mut weights = CodingWeights::default();
+        for member in lines.flat_map(crate::members) {
+            let coding = Weighted::of(member)?;
+            let weight = if let Some(known) = Coding::of(coding.text) {
+                &mut weights.named[known.index()]
+            } else if coding.text == b"*" {
+                &mut weights.others
+            } else if coding.text.eq_ignore_ascii_case(b"identity") {
+                &mut weights.identity
+            } else {
+                continue;
+            };
+            *weight = Some(weight.map_or(coding.weight, |before: u16| before.min(coding.weight)));
+        }
+        Some(weights)
+    }
+
+    /// The weight of a coding; 0 if it is not accepted.
+    pub fn of(&self, coding: Coding) -> u16 {
+        self.named[coding.index()].or(self.others).unwrap_or(0)
+    }
+
+    /// The weight of a response without a coding, if the request gives it one.
+    pub fn identity(&self) -> Option<u16> {
+        self.identity.or(self.others)
+    }
+
+    /// The best of `codings`, which are in the order of the server's preference: that of the greatest weight, or the first
+    /// of several. `None` if the request accepts none, or prefers a response without a coding.
+    pub fn best(&self, codings: &[Coding]) -> Option<Coding> {
+        let mut best = None;
+        let mut least = self.identity.unwrap_or(0);
+        for &coding in codings {
+            let weight = self.of(coding);
+            if weight > 0 && (weight > least || (best.is_none() && weight == least)) {
+                (best, least) = (Some(coding), weight);
+            }
+        }
+        best
+    }
+}
 
 /// The common codings that a request accepts, and whether it refuses a response without any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Codings {
-    accepted: [bool; COMMON.len()],
+    accepted: [bool; Coding::ALL.len()],
     identity_refused: bool,
 }
 
@@ -24,33 +112,16 @@ impl Codings {
     }
 
     pub(crate) fn of_lines<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Codings> {
-        let (mut named, mut identity, mut others) = ([None; COMMON.len()], None, None);
-        for member in lines.flat_map(crate::members) {
-            let coding = Weighted::of(member)?;
-            // RFC 9110 §8.4.1.3: an old spelling.
-            let name = if coding.text.eq_ignore_ascii_case(b"x-gzip") { b"gzip" } else { coding.text };
-            let weight = if name == b"*" {
-                &mut others
-            } else if name.eq_ignore_ascii_case(b"identity") {
-                &mut identity
-            } else if let Some(at) = COMMON.iter().position(|known| name.eq_ignore_ascii_case(known)) {
-                &mut named[at]
-            } else {
-                continue;
-            };
-            // A coding that is refused anywhere is refused.
-            *weight = Some(weight.map_or(coding.weight, |before: u16| before.min(coding.weight)));
-        }
+        let weights = CodingWeights::of_lines(lines)?;
         Some(Codings {
-            accepted: named.map(|weight| weight.or(others).unwrap_or(0) > 0),
-            identity_refused: identity.or(others) == Some(0),
+            accepted: Coding::ALL.map(|coding| weights.of(coding) > 0),
+            identity_refused: weights.identity() == Some(0),
         })
     }
 
     /// Whether they include this coding.
     pub fn accepts(self, coding: &[u8]) -> bool {
-        let known = COMMON.iter().position(|known| coding.eq_ignore_ascii_case(known));
-        known.is_some_and(|known| self.accepted[known])
+        Coding::of(coding).is_some_and(|coding| self.accepted[coding.index()])
     }
 
     /// Whether they include each coding of a response.
@@ -60,9 +131,9 @@ impl Codings {
 
     /// The field value in pieces; none if no coding is accepted, and none is refused.
     pub(crate) fn pieces(self) -> impl Iterator<Item = &'static [u8]> {
-        let accepted = COMMON.into_iter().zip(self.accepted).filter(|(_, accepted)| *accepted);
+        let accepted = Coding::ALL.into_iter().zip(self.accepted).filter(|(_, accepted)| *accepted);
         let refused = self.identity_refused.then_some(&b"identity;q=0"[..]);
-        let members = accepted.map(|(name, _)| name).chain(refused);
+        let members = accepted.map(|(coding, _)| coding.name().as_bytes()).chain(refused);
         members.enumerate().flat_map(|(at, member)| [if at > 0 { &b", "[..] } else { b"" }, member])
     }
 
@@ -104,6 +175,42 @@ mod tests {
             assert_eq!(value.as_deref(), Some(canonical.as_bytes()), "{received}");
         }
         assert_eq!(Codings::of(Fields::default()).map(Codings::value).as_deref(), Some(&b"identity"[..]));
+    }
+
+    #[test]
+    fn the_greatest_weight_wins_and_then_the_servers_order() {
+        use Coding::{Brotli, Gzip, Zstd};
+        for (received, best) in [
+            ("gzip, deflate, br, zstd", Some(Zstd)),
+            ("gzip, br", Some(Brotli)),
+            ("x-gzip", Some(Gzip)),
+            ("gzip;q=1.0, br;q=0.9, zstd;q=0.8", Some(Gzip)),
+            ("gzip;q=0.001", Some(Gzip)),
+            ("gzip;q=0, br;q=0", None),
+            ("*", Some(Zstd)),
+            ("*;q=0.5, zstd;q=0", Some(Brotli)),
+            ("identity, gzip;q=0.5", None),
+            ("identity, gzip", Some(Gzip)),
+            ("identity;q=0, gzip;q=0.1", Some(Gzip)),
+            ("deflate", None),
+            ("", None),
+        ] {
+            let weights = CodingWeights::of_lines(std::iter::once(received.as_bytes())).expect("well-formed");
+            assert_eq!(weights.best(&[Zstd, Brotli, Gzip]), best, "{received}");
+        }
+    }
+
+    #[test]
+    fn codings_are_known_by_name() {
+        for (name, coding) in [
+            ("GZIP", Some(Coding::Gzip)),
+            ("X-Gzip", Some(Coding::Gzip)),
+            ("br", Some(Coding::Brotli)),
+            ("deflate", None),
+        ] {
+            assert_eq!(Coding::of(name.as_bytes()), coding);
+        }
+        Coding::ALL.iter().enumerate().for_each(|(at, coding)| assert_eq!(coding.index(), at));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod name;
 mod piece;
 pub mod printable;
 pub mod range;
+pub mod recoding;
 pub mod status_fields;
 mod stored;
 mod structured;

@@ -56,6 +56,8 @@ pub struct CacheStatus<'a> {
     pub collapsed: Option<bool>,
     /// The cache key.
     pub key: Option<&'a [u8]>,
+    /// Why the body has no coding, although the client accepts one. A parameter of this implementation.
+    pub uncompressed: Option<&'a str>,
     /// Anything else.
     pub detail: Option<&'a str>,
 }
@@ -88,6 +90,10 @@ impl CacheStatus<'_> {
         if let Some(key) = self.key {
             out.extend_from_slice(b"; key=");
             string(key, out);
+        }
+        if let Some(uncompressed) = self.uncompressed {
+            out.extend_from_slice(b"; sandarac_uncompressed=");
+            item(uncompressed.as_bytes(), out);
         }
         if let Some(detail) = self.detail {
             out.extend_from_slice(b"; detail=");

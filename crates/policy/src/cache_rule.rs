@@ -42,6 +42,8 @@ pub struct CacheRule {
     /// How long a request waits for a fetch in progress before a stale response stands in for it; no limit if
     /// it is `None`.
     pub stale_after: Option<Duration>,
+    /// The value of `Accept-Encoding` that backends get in place of the client's, if that is not what selects responses.
+    pub accept_encoding: Option<&'static str>,
     /// The use of the shared tier.
     pub shared: SharedUse,
 }

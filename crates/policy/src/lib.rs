@@ -6,6 +6,7 @@
 mod byte_size;
 mod cache_rule;
 mod classes;
+mod compress_rule;
 mod digest_once;
 mod edits;
 mod files;
@@ -20,6 +21,7 @@ pub use classes::{
     ClassPart, ClassPattern, ClassPiece, ClassRule, ClassTable, ClassTemplate, Classifier, Subject,
     TableConflict,
 };
+pub use compress_rule::{BodyCoding, CodingWish, CompressRule};
 pub use digest_once::DigestOnce;
 pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
 pub use files::{FileName, FileRule, Symlinks};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::cache_rule::CacheRule;
+use crate::compress_rule::CompressRule;
 use crate::digest_once::DigestOnce;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::files::FileRule;
@@ -41,6 +42,8 @@ pub struct Route {
     pub request: Edits,
     /// Edits of the response when it comes from a backend, before it is stored.
     pub response: ResponseEdits,
+    /// Which bodies are sent in another coding; none if it is `None`.
+    pub compress: Option<Box<CompressRule>>,
     /// The value of `Strict-Transport-Security` (RFC 6797) for clients that came by https.
     pub hsts: Option<Box<str>>,
     /// Protocols that a connection may be upgraded to, in lower case.
@@ -368,6 +371,7 @@ mod tests {
             action: Action::Answer(FixedAnswer { status: 200, fields: Vec::new(), body: String::new() }),
             request: Edits::default(),
             response: ResponseEdits::default(),
+            compress: None,
             hsts: None,
             upgrade: Vec::new(),
             connect: false,

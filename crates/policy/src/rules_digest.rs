@@ -31,6 +31,8 @@ impl Route {
             request,
             response,
             matches: _,
+            // A stored body serves clients of every coding, as it came or recoded.
+            compress: _,
             hsts: _,
             upgrade: _,
             connect: _,
@@ -62,9 +64,12 @@ struct Digest(blake3::Hasher);
 
 impl Digest {
     fn rule(&mut self, rule: &CacheRule) {
-        let CacheRule { policy, key, max_object: _, stale_after: _, shared: _ } = rule;
+        let CacheRule { policy, key, max_object: _, stale_after: _, shared: _, accept_encoding } = rule;
         self.policy(policy);
         self.key(key);
+        if let Some(accept_encoding) = accept_encoding {
+            self.text(accept_encoding.as_bytes());
+        }
     }
 
     fn key(&mut self, key: &KeyRule) {
@@ -214,6 +219,7 @@ mod tests {
             },
             max_object: ByteSize(1 << 20),
             stale_after: None,
+            accept_encoding: None,
             shared: SharedUse::ReadWrite,
         };
         let edits = |prefix: &str| Edits {
@@ -230,6 +236,7 @@ mod tests {
             }),
             request: edits("Request"),
             response: ResponseEdits { all: edits("All"), stored: edits("Stored"), passed: edits("Passed") },
+            compress: None,
             hsts: None,
             upgrade: vec!["websocket".to_owned()],
             connect: false,
@@ -287,6 +294,7 @@ mod tests {
             ("status", with_policy(|policy| policy.ttl_by_status[0].0 = 403)),
             ("Vary ignored", with_policy(|policy| policy.vary.ignored.truncate(1))),
             ("Vary written", with_policy(|policy| policy.vary.written.clear())),
+            ("accept_encoding", with_rule(|rule| rule.accept_encoding = Some("gzip"))),
             ("codings", with_policy(|policy| policy.vary.raw_codings = true)),
             ("query", with_rule(|rule| rule.key.ignore_query.truncate(1))),
             ("keyed field", with_rule(|rule| rule.key.fields.truncate(1))),
@@ -390,6 +398,7 @@ mod tests {
                 key: KeyRule::default(),
                 max_object: ByteSize(1),
                 stale_after: None,
+                accept_encoding: None,
                 shared: SharedUse::Off,
             };
             let action = Action::Forward(Forward {

@@ -8,8 +8,9 @@ use crate::handling::Handling;
 use crate::latency::Latency;
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
-use crate::tally::{MissReason, NoStore, StatusClass, Tally, TlsVersion};
+use crate::tally::{CodedFrom, CodedTo, MissReason, NoStore, StatusClass, Tally, TlsVersion};
 use crate::unbelieved::Unbelieved;
+use sandarac_message::recoding::Uncompressed;
 use sandarac_net::Refused;
 use sandarac_net::tls::HandshakeFault;
 use sandarac_wire::h1::repair::Repair;
@@ -101,6 +102,9 @@ pub struct Counters {
     pub(crate) misses: Tally<MissReason>,
     pub(crate) unstored: Tally<NoStore>,
     pub(crate) unbelieved: Tally<Unbelieved>,
+    pub(crate) uncompressed: Tally<Uncompressed>,
+    pub(crate) coded_from: Tally<CodedFrom>,
+    pub(crate) coded_to: Tally<CodedTo>,
     pub(crate) repaired: Tally<Repair>,
     pub(crate) responses: Tally<StatusClass>,
     /// Time from the first byte of a request to the end of its response.
@@ -120,6 +124,9 @@ impl Default for Counters {
             misses: Tally::default(),
             unstored: Tally::default(),
             unbelieved: Tally::default(),
+            uncompressed: Tally::default(),
+            coded_from: Tally::default(),
+            coded_to: Tally::default(),
             repaired: Tally::default(),
             responses: Tally::default(),
             latency: Latency::default(),

@@ -138,6 +138,15 @@ impl<'a> Forward<'a> {
         if let Some(rule) = self.purpose.rule() {
             self.accept_codings(&mut fields, rule)?;
         }
+        if let Purpose::Fill {
+            candidate: None,
+            part: Some(_),
+            rule: CacheRule { accept_encoding: Some(_), .. },
+        } = self.purpose
+        {
+            // A part of a coded body serves nobody who cannot take the coding.
+            fields.set(Name::AcceptEncoding, b"identity")?;
+        }
         if let Purpose::Fill { .. } = self.purpose {
             fields.push(b"Surrogate-Capability", SURROGATE_CAPABILITY.as_bytes())?;
         }
@@ -167,6 +176,9 @@ impl<'a> Forward<'a> {
 
     /// Requests the codings of the variant.
     fn accept_codings(&self, fields: &mut FieldsBuf, rule: &CacheRule) -> Result<(), TooLarge> {
+        if let Some(codings) = rule.accept_encoding {
+            return fields.replace(Name::AcceptEncoding.text().as_bytes(), codings.as_bytes());
+        }
         if forwards_raw_codings(self.request.fields, rule) {
             return Ok(());
         }

@@ -4,6 +4,7 @@ use crate::Fault;
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::tally::{MissReason, NoStore};
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::{CacheStatus, Forward};
 
 /// The reason for the handling of an exchange: the `detail` of Cache-Status (RFC 9211 §2.8), and the `reason`
@@ -80,6 +81,8 @@ pub(crate) struct Handling {
     pub(crate) stored: bool,
     /// Whether it got the response of another request's fetch.
     pub(crate) collapsed: bool,
+    /// Why the body has no coding, although the client accepts one.
+    pub(crate) uncompressed: Option<Uncompressed>,
 }
 
 impl Handling {
@@ -94,6 +97,7 @@ impl Handling {
             ttl: None,
             stored: false,
             collapsed: false,
+            uncompressed: None,
         }
     }
 
@@ -113,6 +117,7 @@ impl Handling {
             stored: self.stored,
             collapsed: self.collapsed.then_some(true),
             key: None,
+            uncompressed: self.uncompressed.filter(|reason| reason.is_told()).map(Uncompressed::text),
             detail: self.detail.map(Detail::text),
         }
     }

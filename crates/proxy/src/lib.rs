@@ -25,6 +25,7 @@ mod origin_tls;
 mod pass_reason;
 mod pool;
 mod purge_target;
+mod recode;
 mod record;
 mod requester;
 mod respond;

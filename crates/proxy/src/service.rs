@@ -5,6 +5,7 @@ use crate::exchange::{self, Deferred, is_loop};
 use crate::files::{FileRequest, Found};
 use crate::handling::Handling;
 use crate::log_throttle::LogTopic;
+use crate::recode::{self, KnownForm};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
@@ -27,7 +28,7 @@ use sandarac_net::{
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// A request that can be answered at once.
 struct Known<'a> {
@@ -62,16 +63,33 @@ impl Known<'_> {
                 if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
             return Err(Some((key, found)));
         }
+        let form = received.route.compress.as_deref().map(|rule| recode::known(rule, head.fields, &object));
+        if let Some(KnownForm::Unmade) = form {
+            let found =
+                if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
+            return Err(Some((key, found)));
+        }
         if let Some(flight) = flight {
             revalidate(core, site, head, received, pool, flight);
         }
         let ttl = object.lifetimes().ttl(now);
-        let handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
+        let mut handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
+        let (object, original) = match form {
+            None | Some(KnownForm::Unmade) => (object, None),
+            Some(KnownForm::Recoded(recoded)) => (recoded, Some(object)),
+            Some(KnownForm::AsItCame(reason)) => {
+                handling.uncompressed = reason;
+                reason.iter().for_each(|reason| core.counters.uncompressed.one(reason));
+                (object, None)
+            }
+        };
         let transaction = object.transaction();
         let delivery = Delivery {
             site,
             store: &core.shared.store,
             object,
+            original,
+            recoded: None,
             reader: None,
             request: head,
             now,
@@ -272,6 +290,10 @@ impl Service for Core {
 
     fn memory_pressure(&self) -> &AtomicBool {
         &self.shared.memory_pressure
+    }
+
+    fn held_by_streams(&self) -> &AtomicUsize {
+        &self.shared.held_by_streams
     }
 
     fn accept_failed(&self, error: &io::Error) {

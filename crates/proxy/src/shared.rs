@@ -2,6 +2,7 @@
 
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
+use crate::recode::{CodingMemory, InProgress};
 use crate::site::Site;
 use crate::spool::SpoolSpace;
 use crate::step::hash;
@@ -29,7 +30,7 @@ use std::time::Duration;
 /// a client with its fetch takes two.
 const DETACHED_SHARE: usize = 8;
 
-/// The part of the store's memory that clients may hold of evicted objects before they must read faster. This
+/// The part of the store's memory that clients may hold, of evicted objects and in streams, before they must read faster. This
 /// is half of what the store gives to objects not known to be popular, so that some is left for new ones.
 const HELD_SHARE: usize = 20;
 
@@ -55,8 +56,14 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
+    /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges.
+    pub(crate) held_by_streams: AtomicUsize,
     /// The memory and the disk of bodies that wait for slow clients.
     pub(crate) spool: Arc<SpoolSpace>,
+    /// The memory of encoders and decoders.
+    pub(crate) coding_memory: CodingMemory,
+    /// The recodings of stored objects that are being made.
+    pub(crate) recoding: InProgress,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
     /// The answers to challenges of CAs, by their tokens (RFC 8555 §8.3); `None` if no order waits for one.
@@ -105,6 +112,9 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
+            held_by_streams: AtomicUsize::new(0),
+            coding_memory: CodingMemory::default(),
+            recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
             challenges: OnceLock::new(),
@@ -191,6 +201,9 @@ impl Shared {
         let misses = Tally::sum(cores().map(|counters| &counters.misses));
         let unstored = Tally::sum(cores().map(|counters| &counters.unstored));
         let unbelieved = Tally::sum(cores().map(|counters| &counters.unbelieved));
+        let uncompressed = Tally::sum(cores().map(|counters| &counters.uncompressed));
+        let coded_from = Tally::sum(cores().map(|counters| &counters.coded_from));
+        let coded_to = Tally::sum(cores().map(|counters| &counters.coded_to));
         let repaired = Tally::sum(cores().map(|counters| &counters.repaired));
         let responses = Tally::sum(cores().map(|counters| &counters.responses));
         let handshakes = Tally::sum(cores().map(|counters| &counters.handshakes));
@@ -201,6 +214,9 @@ impl Shared {
             .chain(unstored)
             .chain(repaired)
             .chain(unbelieved)
+            .chain(uncompressed)
+            .chain(coded_from)
+            .chain(coded_to)
             .chain(handshakes)
             .chain(handshakes_failed)
             .chain(http2_faults)
@@ -212,10 +228,15 @@ impl Shared {
         self.counters.iter().map(|counters| &counters.latency)
     }
 
-    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no
-    /// one else. MUST be called several times a second.
+    /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges, besides objects.
+    pub fn held_by_streams(&self) -> usize {
+        self.held_by_streams.load(Ordering::Relaxed)
+    }
+
+    /// Requires clients to read faster while they hold too much memory, of evicted objects or in streams, which serves no one else.
+    /// MUST be called several times a second.
     pub fn look_at_clients(&self) {
-        let held = self.store.held_bytes();
+        let held = self.store.held_bytes() + self.held_by_streams();
         self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
     }
 

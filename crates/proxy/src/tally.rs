@@ -4,6 +4,8 @@ use crate::Fault;
 use crate::pass_reason::PassReason;
 use sandarac_cache::Unstored;
 use sandarac_message::caching;
+use sandarac_message::codings::Coding;
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::Forward;
 use sandarac_net::Refused;
 use sandarac_net::tls::HandshakeFault;
@@ -60,8 +62,13 @@ impl<R: Reason> Default for Tally<R> {
 impl<R: Reason> Tally<R> {
     /// Counts one. Only the core that owns the tally may call it.
     pub(crate) fn one(&self, reason: &R) {
+        self.add(reason, 1);
+    }
+
+    /// Counts `n`. Only the core that owns the tally may call it.
+    pub(crate) fn add(&self, reason: &R, n: u64) {
         if let Some(count) = self.counts.get(reason.index()) {
-            count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            count.store(count.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
         }
     }
 
@@ -191,6 +198,67 @@ impl Reason for StatusClass {
             class @ 1..=5 => usize::from(class) - 1,
             _ => 5,
         }
+    }
+}
+
+impl Reason for Uncompressed {
+    const NAME: &'static str = "uncompressed";
+    const TEXT: &'static str = "Responses sent as they came on a route with `compress`, to clients that accept another coding or need one.";
+
+    fn texts() -> Vec<&'static str> {
+        Uncompressed::ALL.iter().map(|reason| reason.text()).collect()
+    }
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+}
+
+/// Bytes of bodies before they were put into a coding, or into none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodedFrom(pub(crate) Option<Coding>);
+
+/// The same bytes afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodedTo(pub(crate) Option<Coding>);
+
+/// The label of bodies without a coding.
+const PLAIN: &str = "identity";
+
+fn codings() -> Vec<&'static str> {
+    Coding::ALL.iter().map(|coding| coding.name()).chain([PLAIN]).collect()
+}
+
+fn coding_index(coding: Option<Coding>) -> usize {
+    coding.map_or(Coding::ALL.len(), Coding::index)
+}
+
+impl Reason for CodedFrom {
+    const NAME: &'static str = "recoded_bytes_in";
+    const TEXT: &'static str =
+        "Bytes of bodies that were put into a coding, or into none (identity), before that.";
+    const LABEL: &'static str = "coding";
+
+    fn texts() -> Vec<&'static str> {
+        codings()
+    }
+
+    fn index(&self) -> usize {
+        coding_index(self.0)
+    }
+}
+
+impl Reason for CodedTo {
+    const NAME: &'static str = "recoded_bytes_out";
+    const TEXT: &'static str = "The same bytes in that coding.";
+    const LABEL: &'static str = "coding";
+
+    fn texts() -> Vec<&'static str> {
+        codings()
+    }
+
+    fn index(&self) -> usize {
+        coding_index(self.0)
     }
 }
 
@@ -344,6 +412,9 @@ mod tests {
         PassReason::ALL.iter().for_each(|reason| place(*reason, reason.text()));
         place(PassReason::Bypass(BypassReason::Cookie), "cookie");
         caching::Reason::ALL.iter().for_each(|reason| place(NoStore::Unusable(*reason), reason.text()));
+        Uncompressed::ALL.iter().for_each(|reason| place(*reason, reason.text()));
+        Coding::ALL.iter().for_each(|coding| place(CodedTo(Some(*coding)), coding.name()));
+        place(CodedFrom(None), PLAIN);
         Unstored::ALL.iter().for_each(|unstored| place(NoStore::Unkept(*unstored), unstored.text()));
         place(NoStore::HeadTooLarge, "head-too-large");
         place(MissReason::HitForMiss, "hit-for-miss");

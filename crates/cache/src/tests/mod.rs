@@ -7,6 +7,7 @@ mod eviction;
 mod lookup;
 mod model;
 mod purge;
+mod recodings;
 mod stress;
 
 use std::sync::Arc;

@@ -2,11 +2,13 @@
 //! never exceed the limit.
 
 use proptest::prelude::*;
+use sandarac_message::codings::Coding;
 use sandarac_message::range::ByteRange;
+use sandarac_message::recoding::Uncompressed;
 
 use super::*;
 use crate::Purge::{Hard, Soft};
-use crate::{BodyWriter, Combination, Mark};
+use crate::{BodyWriter, Combination, Mark, Recoding};
 
 /// Paths that the operations use.
 const PATHS: u8 = 24;
@@ -23,6 +25,8 @@ enum Step {
     Refresh { path: u8 },
     Hold { path: u8 },
     Block { path: u8, len: u8 },
+    Recode { path: u8, coding: u8, len: u32, block: u8 },
+    Carry { from: u8, to: u8 },
     LetGo,
     Read { which: u8 },
     Purge { path: u8, hard: bool },
@@ -51,6 +55,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => path.clone().prop_map(|path| Step::Refresh { path }),
         2 => path.clone().prop_map(|path| Step::Hold { path }),
         3 => (path.clone(), any::<u8>()).prop_map(|(path, len)| Step::Block { path, len }),
+        4 => (path.clone(), any::<u8>(), 0u32..100_000, any::<u8>())
+            .prop_map(|(path, coding, len, block)| Step::Recode { path, coding, len, block }),
+        1 => (path.clone(), path.clone()).prop_map(|(from, to)| Step::Carry { from, to }),
         2 => Just(Step::LetGo),
         4 => any::<u8>().prop_map(|which| Step::Read { which }),
         1 => (path.clone(), any::<bool>()).prop_map(|(path, hard)| Step::Purge { path, hard }),
@@ -185,6 +192,26 @@ impl World {
                     self.store.keep_block(&object, vec![len; len.into()].into());
                     let after = object.block().map(<[u8]>::to_vec);
                     assert!(before.is_none() || before == after, "a block stays as it is");
+                }
+            }
+            Step::Recode { path: to, coding, len, block } => {
+                if let Lookup::Hit(object) = get(&path(to)).lookup(&self.store, self.now) {
+                    let coding = Coding::ALL.get(usize::from(coding % 4)).copied();
+                    if len % 5 == 0 {
+                        self.store.keep_useless(&object, coding, Uncompressed::NotSmaller);
+                    } else {
+                        let (head, body) = (object.head().clone(), vec![0; len as usize].into());
+                        self.store.keep_recoding(&object, coding, head, body);
+                    }
+                    if let Some(Recoding::Made(recoded)) = object.recoding(coding) {
+                        self.store.keep_block_of_recoding(&object, recoded, vec![0; block.into()].into());
+                    }
+                }
+            }
+            Step::Carry { from, to } => {
+                let found = [from, to].map(|at| get(&path(at)).lookup(&self.store, self.now));
+                if let [Lookup::Hit(before), Lookup::Hit(after)] = &found {
+                    self.store.carry_recodings(before, after, |_| Some(after.head().clone()));
                 }
             }
             Step::LetGo => drop(self.held.pop()),

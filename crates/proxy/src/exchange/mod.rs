@@ -87,6 +87,7 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
         origin_fault: None,
         counted: Cell::new(false),
         edits: None,
+        compress: None,
     };
     core.counters.one(Counter::Requests);
     let mut down = Downstream::new(client, site.body_limit);
@@ -160,6 +161,7 @@ async fn steps(
 ) -> Result<Sent, Fault> {
     let (received, verdict) = judge(exchange, down, judged)?;
     exchange.edits = Some(&received.route.response);
+    exchange.compress = received.route.compress.as_deref();
     let hsts = exchange.site.hsts(down.client.peer(), received.requester.scheme, received.route);
     down.hsts = hsts.map(Box::from);
     let verdict = match (verdict, &received.route.action) {

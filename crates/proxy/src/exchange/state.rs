@@ -13,10 +13,11 @@ use crate::step::received::Received;
 use crate::tally::MissReason;
 use crate::trailers::TrailerRule;
 use sandarac_message::caching::BypassReason;
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{RequestHead, RequestHeadBuf, hop};
 use sandarac_net::tls::TlsPeer;
-use sandarac_policy::{PoolId, ResponseEdits};
+use sandarac_policy::{CompressRule, PoolId, ResponseEdits};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -41,6 +42,8 @@ pub(crate) struct Exchange<'e> {
     pub(super) counted: Cell<bool>,
     /// The edits of the response's fields.
     pub(super) edits: Option<&'e ResponseEdits>,
+    /// Which bodies are sent in another coding.
+    pub(crate) compress: Option<&'e CompressRule>,
 }
 
 /// What was sent.
@@ -89,6 +92,12 @@ impl Exchange<'_> {
         let fields = self.request.fields;
         let edits = self.edits.filter(|_| hop::accepts_trailers(fields) || hop::is_grpc(fields));
         edits.map(|edits| TrailerRule::new(edits.edited()))
+    }
+
+    /// Notes why the body is sent as it came, if its client would have taken another coding.
+    pub(crate) fn uncompressed(&mut self, reason: Option<Uncompressed>) {
+        self.handling.uncompressed = reason;
+        reason.iter().for_each(|reason| self.core.counters.uncompressed.one(reason));
     }
 
     /// Notes that the request leads a fetch for the store.

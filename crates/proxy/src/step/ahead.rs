@@ -1,8 +1,10 @@
 //! Reading a response ahead of a client that is slower than the origin.
 
 use super::fetch::OriginLink;
-use crate::spool::Spool;
+use crate::recode::Transform;
+use crate::spool::{MAX_APPENDED, Spool};
 use crate::upload::Upload;
+use bytes::Bytes;
 use sandarac_message::FieldsBuf;
 use sandarac_net::{BodyStep, Timer};
 use std::task::{Context, Poll, ready};
@@ -13,7 +15,11 @@ pub(super) struct Ahead {
     pub(super) spool: Spool,
     /// The time of the origin. The client's own timer measures the client meanwhile.
     timer: Timer,
-    /// The end of the response, with its trailers, if that was read, or its early end.
+    /// What the origin sent, in the coding that the client gets, and which the spool does not have yet.
+    coded: Bytes,
+    /// The trailers, once the end was read.
+    trailers: Option<FieldsBuf>,
+    /// The end of the response, with its trailers, if that was read and spooled, or its early end.
     pub(super) ended: Option<Result<FieldsBuf, Broke>>,
 }
 
@@ -22,12 +28,17 @@ pub(super) struct Broke;
 
 impl Ahead {
     pub(super) fn new(spool: Spool) -> Ahead {
-        Ahead { spool, timer: Timer::new(), ended: None }
+        Ahead { spool, timer: Timer::new(), coded: Bytes::new(), trailers: None, ended: None }
     }
 
     /// Whether the response was read to its end, and all of it taken.
     pub(super) fn is_at_end(&self) -> bool {
         self.ended.is_some() && self.spool.is_empty()
+    }
+
+    /// Whether more of what was read is to go into the spool.
+    pub(super) fn holds_back(&self) -> bool {
+        self.ended.is_none() && (!self.coded.is_empty() || self.trailers.is_some())
     }
 
     /// Reads once, and returns the number of bytes; `None` once the response has ended. Pending if the origin has nothing, or if
@@ -36,6 +47,7 @@ impl Ahead {
         &mut self,
         cx: &mut Context<'_>,
         link: &mut OriginLink,
+        transform: Option<&mut Transform>,
         between_bytes: Duration,
         upload: Upload,
     ) -> Poll<Option<u64>> {
@@ -44,14 +56,38 @@ impl Ahead {
             self.timer.clear();
             return Poll::Pending;
         };
+        if !self.coded.is_empty() {
+            let part = self.coded.split_to(self.coded.len().min(MAX_APPENDED));
+            self.spool.append(memory, &part);
+            return Poll::Ready(Some(0));
+        }
+        if let Some(trailers) = self.trailers.take() {
+            self.ended = Some(Ok(trailers));
+            return Poll::Ready(None);
+        }
         match link.poll_body(cx) {
             Poll::Ready(Ok(BodyStep::Data(range))) => {
-                self.spool.append(memory, link.piece(&range));
+                match transform.map(|transform| transform.push(link.piece(&range))) {
+                    None => self.spool.append(memory, link.piece(&range)),
+                    Some(Ok(coded)) => self.coded = coded.into(),
+                    Some(Err(_)) => {
+                        self.ended = Some(Err(Broke));
+                        return Poll::Ready(None);
+                    }
+                }
                 link.consume(&range);
                 self.timer.clear();
                 return Poll::Ready(Some(range.len() as u64));
             }
-            Poll::Ready(Ok(BodyStep::End(trailers))) => self.ended = Some(Ok(trailers)),
+            Poll::Ready(Ok(BodyStep::End(trailers))) => match transform.map(Transform::finish) {
+                None => self.ended = Some(Ok(trailers)),
+                Some(Ok(coded)) => {
+                    self.coded = coded.into();
+                    self.trailers = Some(trailers);
+                    return Poll::Ready(Some(0));
+                }
+                Some(Err(_)) => self.ended = Some(Err(Broke)),
+            },
             Poll::Ready(Err(_)) => self.ended = Some(Err(Broke)),
             // While the client has more to send, the origin may be waiting for that.
             Poll::Pending if upload == Upload::AwaitsClient => return Poll::Pending,

@@ -1,5 +1,6 @@
 //! Bodies of responses: stored ones, whole or arriving, and those that the proxy makes.
 
+use crate::recode::Transform;
 use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Object, Reader};
@@ -19,6 +20,8 @@ pub(crate) enum ObjectBody {
     Parts { object: Arc<Object>, parts: VecDeque<Part> },
     /// A range of an arriving body.
     Arriving(ArrivingBody),
+    /// One of these in another coding.
+    Recoded(Box<RecodedBody>),
 }
 
 /// A part of a multipart body.
@@ -63,6 +66,43 @@ impl ArrivingBody {
     }
 }
 
+/// A body that is recoded as it is sent.
+pub(crate) struct RecodedBody {
+    body: ObjectBody,
+    transform: Transform,
+    ended: bool,
+}
+
+impl RecodedBody {
+    pub(crate) fn new(body: ObjectBody, transform: Transform) -> RecodedBody {
+        RecodedBody { body, transform, ended: false }
+    }
+
+    /// The next piece. What the transform holds back is flushed when the body pauses.
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        while !self.ended {
+            let out = match self.body.poll_piece(cx) {
+                Poll::Ready(Some(Ok(piece))) => self.transform.push(piece.bytes().unwrap_or_default()),
+                Poll::Ready(Some(Err(broken))) => return Poll::Ready(Some(Err(broken))),
+                Poll::Ready(None) => {
+                    self.ended = true;
+                    self.transform.finish()
+                }
+                Poll::Pending => match self.transform.flush() {
+                    Ok(out) if out.is_empty() => return Poll::Pending,
+                    flushed => flushed,
+                },
+            };
+            match out {
+                Ok(out) if out.is_empty() => {}
+                Ok(out) => return Poll::Ready(Some(Ok(Bytes::from(out).into()))),
+                Err(_) => return Poll::Ready(Some(Err(BodyBroken::Source))),
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
 impl Body for ObjectBody {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
         match self {
@@ -84,6 +124,7 @@ impl Body for ObjectBody {
                 }
             },
             ObjectBody::Arriving(arriving) => arriving.poll_piece(cx),
+            ObjectBody::Recoded(recoded) => recoded.poll_piece(cx),
         }
     }
 
@@ -99,8 +140,13 @@ impl Body for ObjectBody {
     }
 
     fn trailers(&self) -> Option<FieldsBuf> {
-        let ObjectBody::Arriving(ArrivingBody { reader, rule, .. }) = self else { return None };
-        Some(for_client(reader.object().trailers()?, rule.as_ref()))
+        match self {
+            ObjectBody::Arriving(ArrivingBody { reader, rule, .. }) => {
+                Some(for_client(reader.object().trailers()?, rule.as_ref()))
+            }
+            ObjectBody::Recoded(recoded) => recoded.body.trailers(),
+            ObjectBody::Whole { .. } | ObjectBody::Parts { .. } => None,
+        }
     }
 }
 

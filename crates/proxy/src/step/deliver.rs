@@ -1,9 +1,10 @@
 //! Deliver: a stored object becomes the response to one request: whole, in part, or as 304 (Not Modified).
 
-use super::body::{ArrivingBody, ObjectBody, Part};
+use super::body::{ArrivingBody, ObjectBody, Part, RecodedBody};
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, Handling};
+use crate::recode::{Chosen, Transform, choose};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::sending::SendEnd;
@@ -14,7 +15,7 @@ use sandarac_cache::{Object, Reader, Store};
 use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
 use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, StoredHead, Timestamp, date};
-use sandarac_net::{Base, BodyBroken, Length, Response, StoredBlock, wall};
+use sandarac_net::{Base, BodyBroken, Length, Response, StoredBlock, boxed, wall};
 use std::sync::Arc;
 
 /// The longest Content-Range, with three numbers of 20 digits. Room for less would be taken piece by piece.
@@ -25,6 +26,10 @@ pub(crate) struct Delivery<'a> {
     pub(crate) site: &'a Site,
     pub(crate) store: &'a Store,
     pub(crate) object: Arc<Object>,
+    /// The object in the index, if `object` is a recoding of it.
+    pub(crate) original: Option<Arc<Object>>,
+    /// The head of a response that is recoded as it is sent, and what recodes its body.
+    pub(crate) recoded: Option<Box<(StoredHead, Option<Transform>)>>,
     /// Reads the body if it is still arriving.
     pub(crate) reader: Option<Reader>,
     pub(crate) request: &'a RequestHead<'a>,
@@ -40,13 +45,27 @@ pub(crate) struct Delivery<'a> {
 struct BlockPlace<'a> {
     store: &'a Store,
     object: &'a Arc<Object>,
+    original: Option<&'a Arc<Object>>,
+}
+
+/// No place, for the head of one response.
+struct NoPlace;
+
+impl StoredBlock for NoPlace {
+    fn block(&self, _: fn(&StoredHead) -> Vec<u8>) -> Option<&[u8]> {
+        None
+    }
 }
 
 impl StoredBlock for BlockPlace<'_> {
     fn block(&self, make: fn(&StoredHead) -> Vec<u8>) -> Option<&[u8]> {
         // An object that is arriving is replaced soon.
         if self.object.block().is_none() && self.object.body().is_whole() {
-            self.store.keep_block(self.object, make(self.object.head()).into());
+            let block = make(self.object.head()).into();
+            match self.original {
+                None => self.store.keep_block(self.object, block),
+                Some(original) => self.store.keep_block_of_recoding(original, self.object, block),
+            }
         }
         self.object.block()
     }
@@ -83,6 +102,11 @@ impl Delivery<'_> {
         }
     }
 
+    /// The head that the client gets.
+    fn head(&self) -> &StoredHead {
+        self.recoded.as_ref().map_or_else(|| self.object.head(), |recoded| &recoded.0)
+    }
+
     fn form(&self) -> Form {
         // One pass: most requests have neither a condition nor a range.
         let special = |name| {
@@ -99,7 +123,7 @@ impl Delivery<'_> {
         if !fields.iter().any(|field| special(field.id)) && self.object.range().is_none() {
             return Form::Whole;
         }
-        let head = self.object.head();
+        let head = self.head();
         let received = self.object.received();
         let condition = conditional::evaluate(
             Role::Cache,
@@ -152,7 +176,7 @@ impl Delivery<'_> {
     }
 
     fn whole(self, begin: impl FnOnce(Response<'_>)) -> Result<Delivered, Fault> {
-        let head = self.object.head();
+        let head = self.head();
         let body = self.object.body();
         let status = head.status();
         let bodiless = matches!(status, 204 | 304) || self.request.method == Method::Head;
@@ -163,28 +187,33 @@ impl Delivery<'_> {
         }
         let length = match body.len() {
             _ if head.shown().has(Name::ContentLength) || matches!(status, 204 | 304) => Length::Told,
-            Some(length) => Length::Known(length),
-            None if bodiless => Length::Told,
-            None => Length::Unknown,
+            Some(length) if self.recoded.is_none() => Length::Known(length),
+            _ if bodiless => Length::Told,
+            _ => Length::Unknown,
         };
-        let place = BlockPlace { store: self.store, object: &self.object };
-        begin(self.response(status, b"", Base::Stored(head, &place), length));
+        let place = BlockPlace { store: self.store, object: &self.object, original: self.original.as_ref() };
+        let place: &dyn StoredBlock = if self.recoded.is_some() { &NoPlace } else { &place };
+        begin(self.response(status, b"", Base::Stored(head, place), length));
         let range = 0..body.len().filter(|_| is_whole).unwrap_or(u64::MAX);
         Ok(Delivered { status, body: if bodiless { None } else { Some(self.body(is_whole, range)) } })
     }
 
     /// The body in `range`.
     fn body(self, is_whole: bool, range: std::ops::Range<u64>) -> ObjectBody {
-        match self.reader {
+        let body = match self.reader {
             Some(reader) if !is_whole => {
                 ObjectBody::Arriving(ArrivingBody::new(reader, range, self.trailers))
             }
             _ => ObjectBody::Whole { object: self.object, range },
+        };
+        match self.recoded.and_then(|recoded| recoded.1) {
+            Some(transform) => ObjectBody::Recoded(Box::new(RecodedBody::new(body, transform))),
+            _ => body,
         }
     }
 
     fn not_modified(self, begin: impl FnOnce(Response<'_>)) -> Delivered {
-        let shown = self.object.head().shown();
+        let shown = self.head().shown();
         let has_etag = shown.has(Name::Etag);
         let keep = |field: &Field<'_>| {
             field.id != Name::ContentLength && conditional::in_not_modified(field, has_etag)
@@ -295,10 +324,16 @@ pub(crate) async fn deliver(
     reader: Option<Reader>,
     own: Option<&FieldsBuf>,
 ) -> Result<Sent, Fault> {
+    let Chosen { object, original, recoded } = match exchange.compress {
+        None => Chosen::as_it_came(object),
+        Some(_) => boxed(|| choose(exchange, object, own)).await,
+    };
     let delivery = Delivery {
         site: exchange.site,
         store: &exchange.core.shared.store,
         object,
+        original,
+        recoded,
         reader,
         request: &exchange.request,
         now: wall(),

@@ -66,6 +66,7 @@ pub(super) fn normal_host<'a>(target: &Target<'a>, scheme: Scheme) -> Cow<'a, [u
 impl<'a> Received<'a> {
     /// The edits of the response to a request for `target`.
     pub(crate) fn edits<'t>(&'t self, target: &'t [u8]) -> EditsForTarget<'t> {
-        EditsForTarget { edits: &self.route.response, host: &self.host, target }
+        let compress = self.route.compress.as_deref();
+        EditsForTarget { edits: &self.route.response, compress, host: &self.host, target }
     }
 }

@@ -7,12 +7,14 @@ use super::store::add_date;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
+use crate::recode::{self, Transform, relayed};
 use crate::sending::{SPOOLED_WINDOW, WINDOW};
 use crate::spool::Spool;
 use crate::sticky;
 use crate::trailers::for_client;
 use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::{FieldsBuf, Method, Name, Version, hop, tags};
 use sandarac_net::{Base, BodyStep, Length, Response};
 use sandarac_policy::PoolId;
@@ -32,6 +34,23 @@ enum Relayed {
     ClientGone,
     /// The request body failed on the client's side, and the origin sends no more without the rest of it.
     UploadBroke(Fault),
+}
+
+/// Why a piece of the body was not written.
+enum WriteError {
+    /// It is not in the coding that the origin announced.
+    Origin,
+    /// The client is gone.
+    Client,
+}
+
+impl From<WriteError> for Relayed {
+    fn from(error: WriteError) -> Relayed {
+        match error {
+            WriteError::Origin => Relayed::OriginBroke,
+            WriteError::Client => Relayed::ClientGone,
+        }
+    }
 }
 
 /// Relays a response that bypassed the store, with the edits of the route.
@@ -82,11 +101,18 @@ pub(crate) async fn relay(
     }
     let status = arrived.head.status;
     let OriginResponse { link, upload, .. } = *arrived;
+    let relayed = relayed(exchange, status, &mut fields, link.remaining());
+    let (length, transform) = match relayed.map_err(|_| Fault::HeadTooLarge)? {
+        recode::Relayed::AsItCame => (length(exchange, status, &link, &fields), None),
+        recode::Relayed::Recoded(None) => (Length::Told, None),
+        recode::Relayed::Recoded(transform) => (Length::Unknown, transform),
+    };
     let mut relay = Relay {
         exchange,
         downstream: down,
         status,
-        length: length(exchange, status, &link, &fields),
+        length,
+        transform,
         // A file keeps nobody waiting.
         read_ahead: match link.is_local_file() || is_conversation(exchange, &fields) {
             true => 0,
@@ -164,6 +190,8 @@ struct Relay<'r, 'c> {
     /// The fields, until the response begins.
     fields: FieldsBuf,
     length: Length,
+    /// Puts the body into another coding.
+    transform: Option<Box<Transform>>,
     begun: bool,
     /// The most bytes that are read ahead of the client; 0 for none.
     read_ahead: u64,
@@ -211,18 +239,19 @@ impl Relay<'_, '_> {
                 match self.poll_ahead(cx, link, room.is_ready()) {
                     Poll::Ready(None) => continue,
                     Poll::Ready(Some(ended)) => return Poll::Ready(ended),
-                    Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
+                    Poll::Pending => return self.waits(link, spoiled),
                 }
             }
-            let Some(link) = link.as_mut().filter(|_| room.is_ready()) else {
-                return spoiled.map_or(Poll::Pending, broke);
-            };
+            if room.is_pending() {
+                return self.waits(link, spoiled);
+            }
+            let Some(link) = link else { return spoiled.map_or(Poll::Pending, broke) };
+            link.limit_reads(self.downstream.client.read_limit());
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
-                    self.bytes += range.len() as u64;
                     self.begin();
-                    let written = self.downstream.client.write(cx, link.piece(&range));
+                    let written = self.write(cx, link.piece(&range));
                     link.consume(&range);
                     self.downstream.client.timer().clear();
                     written
@@ -233,7 +262,9 @@ impl Relay<'_, '_> {
                 Poll::Ready(Err(_)) => return Poll::Ready(self.origin_broke()),
                 Poll::Pending => {
                     self.begin();
-                    let written = self.downstream.client.send_begun(cx);
+                    let written = self
+                        .write_held_back(cx, Transform::flush)
+                        .and_then(|()| self.downstream.client.send_begun(cx).map_err(|_| WriteError::Client));
                     if written.is_ok() && self.has_left(cx) {
                         return Poll::Ready(Ok(Relayed::ClientGone));
                     }
@@ -246,10 +277,21 @@ impl Relay<'_, '_> {
                     written
                 }
             };
-            if written.is_err() {
-                return Poll::Ready(Ok(Relayed::ClientGone));
+            if let Err(error) = written {
+                return Poll::Ready(Ok(error.into()));
             }
         }
+    }
+
+    /// The client takes no more now, or the origin has no more.
+    fn waits(
+        &mut self,
+        link: &mut Option<OriginLink>,
+        spoiled: Option<Fault>,
+    ) -> Poll<Result<Relayed, Fault>> {
+        let held = link.as_mut().map_or(0, OriginLink::park);
+        self.downstream.client.keeps(held);
+        spoiled.map_or(Poll::Pending, broke)
     }
 
     /// Sends what was read ahead of the client, and reads on. Ready with `None` if there may be more to do.
@@ -273,6 +315,7 @@ impl Relay<'_, '_> {
                     return Poll::Ready(shared.err().map(|_| Ok(Relayed::ClientGone)));
                 }
                 Poll::Ready(None) if ahead.spool.is_lost() => return Poll::Ready(Some(self.origin_broke())),
+                Poll::Ready(None) if ahead.holds_back() => {}
                 Poll::Ready(None) => {
                     return Poll::Ready(match ahead.ended {
                         // The client is as fast as the origin again.
@@ -304,7 +347,13 @@ impl Relay<'_, '_> {
         link: &mut Option<OriginLink>,
     ) -> Poll<()> {
         let Some(reading) = link else { return Poll::Pending };
-        let read = ready!(ahead.poll_read(cx, reading, self.between_bytes, self.upload));
+        let read = ready!(ahead.poll_read(
+            cx,
+            reading,
+            self.transform.as_deref_mut(),
+            self.between_bytes,
+            self.upload
+        ));
         if let Some(read) = read {
             self.counters().add(Counter::BytesFromOrigins, read);
             return Poll::Ready(());
@@ -321,6 +370,9 @@ impl Relay<'_, '_> {
     /// Ends the response.
     fn end(&mut self, cx: &mut Context<'_>, trailers: &FieldsBuf) -> Relayed {
         self.begin();
+        if let Err(error) = self.write_held_back(cx, Transform::finish) {
+            return error.into();
+        }
         let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
         let trailers = for_client(trailers, rule.as_ref());
         let ended = self.downstream.client.end(cx, trailers.view());
@@ -330,6 +382,38 @@ impl Relay<'_, '_> {
     /// The origin broke off. If nothing has begun, another response can tell that.
     fn origin_broke(&self) -> Result<Relayed, Fault> {
         if self.begun { Ok(Relayed::OriginBroke) } else { Err(Fault::ResponseBroken) }
+    }
+
+    /// Writes a piece of the body, in its coding.
+    fn write(&mut self, cx: &mut Context<'_>, piece: &[u8]) -> Result<(), WriteError> {
+        let out;
+        let piece = match &mut self.transform {
+            None => piece,
+            Some(transform) => {
+                out = transform.push(piece).map_err(|_| WriteError::Origin)?;
+                &out
+            }
+        };
+        self.write_plainly(cx, piece)
+    }
+
+    /// Writes what the transform still holds back.
+    fn write_held_back(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&mut Transform) -> Result<Vec<u8>, Uncompressed>,
+    ) -> Result<(), WriteError> {
+        let Some(transform) = &mut self.transform else { return Ok(()) };
+        let out = take(transform).map_err(|_| WriteError::Origin)?;
+        self.write_plainly(cx, &out)
+    }
+
+    fn write_plainly(&mut self, cx: &mut Context<'_>, piece: &[u8]) -> Result<(), WriteError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.bytes += piece.len() as u64;
+        self.downstream.client.write(cx, piece).map_err(|_| WriteError::Client)
     }
 
     /// Forwards the received part of the request body. An error is the client's.

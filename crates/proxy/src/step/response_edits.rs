@@ -1,13 +1,15 @@
 //! The edits of the response to a request for one target.
 
 use crate::site::Site;
-use sandarac_message::{FieldsBuf, Name, ResponseHeadBuf, StoredHead, TooLarge, hop};
-use sandarac_policy::{RequestParts, ResponseEdits};
+use sandarac_message::{FieldsBuf, Name, ResponseHeadBuf, StoredHead, TooLarge, hop, recoding};
+use sandarac_policy::{CompressRule, RequestParts, ResponseEdits};
 
 /// The edits that a route makes to responses for one target. They write the same for every client.
 #[derive(Clone, Copy)]
 pub(crate) struct EditsForTarget<'a> {
     pub(crate) edits: &'a ResponseEdits,
+    /// Which bodies are sent in another coding.
+    pub(crate) compress: Option<&'a CompressRule>,
     /// Host and target as keyed.
     pub(crate) host: &'a [u8],
     pub(crate) target: &'a [u8],
@@ -42,11 +44,15 @@ impl EditsForTarget<'_> {
         reason: &[u8],
         fields: &FieldsBuf,
     ) -> Result<StoredHead, TooLarge> {
-        if self.edits.stored.is_empty() {
+        if self.edits.stored.is_empty() && self.compress.is_none() {
             return StoredHead::new(status, reason, fields);
         }
         let mut edited = fields.clone();
         self.edits.stored.apply(&mut edited, &self.parts())?;
+        let len = recoding::told_length(edited.view());
+        if self.compress.is_some_and(|rule| rule.varies(status, edited.view(), len)) {
+            recoding::vary(&mut edited)?;
+        }
         StoredHead::edited(status, reason, fields, &edited)
     }
 

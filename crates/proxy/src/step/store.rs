@@ -278,6 +278,9 @@ impl<'a> Landing<'a> {
                 handling.ttl = Some(lifetimes.ttl(now));
                 let new = self.new_object(head, lifetimes, &vary, &tags, None, None);
                 let refreshed = flight.refresh(new);
+                if let Some(refreshed) = &refreshed {
+                    self.carry_recodings(&candidate, refreshed);
+                }
                 if let (Some(tier), Some(object)) = (self.tier.take(), &refreshed) {
                     tier.stored(object.clone(), &self.rule.key);
                 }
@@ -293,6 +296,15 @@ impl<'a> Landing<'a> {
                 self.leave(flight, 304, reason, now);
                 Landed::Object(object.unwrap_or(candidate), None, None)
             }
+        }
+    }
+
+    /// Keeps the body in other codings, which a 304 does not change.
+    fn carry_recodings(&self, before: &Object, after: &Arc<Object>) {
+        let Some(rule) = self.edits.compress else { return };
+        let head = after.head();
+        if rule.varies(head.status(), head.shown(), after.body().len()) {
+            self.store.carry_recodings(before, after, |coding| head.recoded(coding).ok());
         }
     }
 

@@ -244,6 +244,7 @@ fn only(place: usize, routes: &Routes) -> Route {
         action: Action::Forward(Forward { pool: id, unsafe_pool: None, cache: first.and_then(cache) }),
         request: first.map(|route| route.request.clone()).unwrap_or_default(),
         response: first.map(|route| route.response.clone()).unwrap_or_default(),
+        compress: None,
         hsts: None,
         upgrade: Vec::new(),
         connect: false,

@@ -1,11 +1,8 @@
 //! Compression at rest: bodies of items, compressed by zstd where that saves room.
 
-use std::cell::RefCell;
-use std::io::{self, Write};
-
 use bytes::Bytes;
-use zstd::bulk::Decompressor;
-use zstd::stream::write::Encoder;
+use sandarac_coding::{Encoder, Level, inflate_zstd};
+use sandarac_message::codings::Coding;
 
 use super::{EntryError, MAX_BODY};
 
@@ -16,13 +13,13 @@ const SHORTEST: u64 = 512;
 /// for each reader costs more than the room is worth.
 const SAVING: u64 = 8;
 
-/// The level of zstd: its default, at which text shrinks to a third at several hundred MB/s.
-const LEVEL: i32 = 3;
-
 /// A body that is being compressed, piece by piece, so that a long one can be compressed in steps.
 pub struct Compression {
     /// `None` once it is clear that nothing is saved.
-    encoder: Option<Encoder<'static, Bounded>>,
+    encoder: Option<Encoder>,
+    out: Vec<u8>,
+    /// The most bytes that it may have.
+    most: usize,
     left: u64,
 }
 
@@ -30,51 +27,26 @@ impl Compression {
     /// Begins with a body of `len` bytes in all. `None` if it is too short to be worth it.
     pub fn new(len: u64) -> Option<Compression> {
         let most = usize::try_from(len - len / SAVING).ok().filter(|_| len >= SHORTEST)?;
-        let mut encoder = Encoder::new(Bounded { bytes: Vec::new(), most }, LEVEL).ok()?;
-        encoder.set_pledged_src_size(Some(len)).ok()?;
-        Some(Compression { encoder: Some(encoder), left: len })
+        let encoder = Encoder::new(Coding::Zstd, Level::Normal, Some(len)).ok()?;
+        Some(Compression { encoder: Some(encoder), out: Vec::new(), most, left: len })
     }
 
     /// Takes the next piece. False if the rest need not be passed in, because nothing is saved.
     pub fn push(&mut self, piece: &[u8]) -> bool {
         self.left = self.left.saturating_sub(piece.len() as u64);
-        if self.encoder.as_mut().is_some_and(|encoder| encoder.write_all(piece).is_err()) {
+        let out = &mut self.out;
+        let failed = self.encoder.as_mut().is_some_and(|encoder| encoder.push(piece, out).is_err());
+        if failed || self.out.len() > self.most {
             self.encoder = None;
         }
         self.encoder.is_some()
     }
 
     /// The compressed body. `None` if it saves too little, or pieces are missing.
-    pub fn finish(self) -> Option<Bytes> {
-        let bounded = self.encoder.filter(|_| self.left == 0)?.finish().ok()?;
-        Some(bounded.bytes.into())
+    pub fn finish(mut self) -> Option<Bytes> {
+        self.encoder.filter(|_| self.left == 0)?.finish(&mut self.out).ok()?;
+        (self.out.len() <= self.most).then(|| self.out.into())
     }
-}
-
-/// A buffer that takes no more than `most` bytes.
-struct Bounded {
-    bytes: Vec<u8>,
-    most: usize,
-}
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.most {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-thread_local! {
-    /// Kept between bodies: its tables take longer to allocate and clear than a page takes to inflate. Some
-    /// 160 KB per thread that inflates. `None` until the first body.
-    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Inflates a body that declares `plain_len` bytes, and takes so many bytes of memory; the caller MUST have
@@ -82,20 +54,7 @@ thread_local! {
 pub fn inflate(body: &[u8], plain_len: u64) -> Result<Bytes, EntryError> {
     let len =
         usize::try_from(plain_len).ok().filter(|_| plain_len <= MAX_BODY).ok_or(EntryError::TooLarge)?;
-    match decompress(body, len) {
-        Ok(plain) if plain.len() == len => Ok(plain.into()),
-        _ => Err(EntryError::Inflated),
-    }
-}
-
-fn decompress(body: &[u8], most: usize) -> io::Result<Vec<u8>> {
-    DECOMPRESSOR.with_borrow_mut(|kept| {
-        let decompressor = match kept {
-            Some(decompressor) => decompressor,
-            None => kept.insert(Decompressor::new()?),
-        };
-        decompressor.decompress(body, most)
-    })
+    inflate_zstd(body, len).map(Bytes::from).ok_or(EntryError::Inflated)
 }
 
 #[cfg(test)]

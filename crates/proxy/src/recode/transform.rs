@@ -1,0 +1,129 @@
+//! A body that is recoded as it is sent.
+
+use super::memory::Taken;
+use crate::Counters;
+use crate::core::Core;
+use crate::tally::{CodedFrom, CodedTo};
+use sandarac_coding::{DecodeError, Decoder, Encoder, Level};
+use sandarac_message::codings::Coding;
+use sandarac_message::recoding::Uncompressed;
+use std::sync::Arc;
+
+/// Bytes of a coded body that are decoded at a time, so that what they yield is bounded.
+pub(super) const DECODED: usize = 16 << 10;
+
+/// An encoder or a decoder in use.
+pub(crate) struct Transform {
+    coder: Option<Coder>,
+    /// The coding of what comes out.
+    to: Option<Coding>,
+    /// Whether the coder may hold back bytes that were passed in.
+    unflushed: bool,
+    counters: Arc<Counters>,
+    _memory: Taken,
+}
+
+enum Coder {
+    Encoder(Encoder),
+    Decoder(Decoder),
+}
+
+/// The reason for a body that cannot be decoded.
+pub(super) fn undecodable(error: DecodeError) -> Uncompressed {
+    match error {
+        DecodeError::Truncated => Uncompressed::CodingTruncated,
+        DecodeError::Corrupt => Uncompressed::CodingCorrupt,
+        DecodeError::TrailingBytes => Uncompressed::CodingTrailingBytes,
+        DecodeError::Bomb => Uncompressed::CodingBomb,
+    }
+}
+
+impl Transform {
+    /// Transforms a body `to` a coding, or from the coding it came in (`from`) to none.
+    ///
+    /// # Errors
+    /// There is no memory for that.
+    pub(crate) fn new(
+        core: &Core,
+        to: Option<Coding>,
+        from: Option<Coding>,
+        level: Level,
+    ) -> Result<Transform, Uncompressed> {
+        let bytes = match (to, from) {
+            (Some(to), _) => Encoder::memory(to),
+            (None, Some(from)) => Decoder::memory(from),
+            (None, None) => return Err(Uncompressed::CodingUnknown),
+        };
+        let limit = core.shared.store.settings().limit;
+        let memory = core.shared.coding_memory.take(bytes, limit).ok_or(Uncompressed::Busy)?;
+        let coder = match (to, from) {
+            (Some(to), _) => Coder::Encoder(Encoder::new(to, level, None).map_err(|_| Uncompressed::Busy)?),
+            (None, Some(from)) => Coder::Decoder(Decoder::new(from)),
+            (None, None) => return Err(Uncompressed::CodingUnknown),
+        };
+        let counters = core.counters.clone();
+        Ok(Transform { coder: Some(coder), to, unflushed: false, counters, _memory: memory })
+    }
+
+    /// Takes a piece, and returns what it yields.
+    ///
+    /// # Errors
+    /// The body is not in its coding. It cannot go on.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Vec<u8>, Uncompressed> {
+        let mut out = Vec::new();
+        let pushed = match &mut self.coder {
+            Some(Coder::Encoder(encoder)) => encoder.push(piece, &mut out).map_err(|_| Uncompressed::Busy),
+            Some(Coder::Decoder(decoder)) => {
+                piece.chunks(DECODED).try_for_each(|chunk| decoder.push(chunk, &mut out)).map_err(undecodable)
+            }
+            None => Ok(()),
+        };
+        self.unflushed = true;
+        self.count(piece.len(), out.len());
+        self.judged(pushed).map(|()| out)
+    }
+
+    /// Returns what was held back, so that the reader has everything that was passed in.
+    ///
+    /// # Errors
+    /// As for [`Transform::push`].
+    pub(crate) fn flush(&mut self) -> Result<Vec<u8>, Uncompressed> {
+        let mut out = Vec::new();
+        if std::mem::take(&mut self.unflushed)
+            && let Some(Coder::Encoder(encoder)) = &mut self.coder
+        {
+            let flushed = encoder.flush(&mut out).map_err(|_| Uncompressed::Busy);
+            self.count(0, out.len());
+            self.judged(flushed)?;
+        }
+        Ok(out)
+    }
+
+    /// Returns the end of the body; empty if that was returned already.
+    ///
+    /// # Errors
+    /// The body is not whole, or as for [`Transform::push`].
+    pub(crate) fn finish(&mut self) -> Result<Vec<u8>, Uncompressed> {
+        let mut out = Vec::new();
+        let finished = match self.coder.take() {
+            Some(Coder::Encoder(encoder)) => encoder.finish(&mut out).map_err(|_| Uncompressed::Busy),
+            Some(Coder::Decoder(decoder)) => decoder.finish().map_err(undecodable),
+            None => Ok(()),
+        };
+        self.count(0, out.len());
+        self.judged(finished).map(|()| out)
+    }
+
+    fn count(&self, before: usize, after: usize) {
+        self.counters.coded_from.add(&CodedFrom(self.to), before as u64);
+        self.counters.coded_to.add(&CodedTo(self.to), after as u64);
+    }
+
+    /// Counts a failure.
+    fn judged(&self, result: Result<(), Uncompressed>) -> Result<(), Uncompressed> {
+        if let Err(reason) = &result {
+            self.counters.uncompressed.one(reason);
+        }
+        result
+    }
+}
