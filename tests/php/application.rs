@@ -80,7 +80,7 @@ fn a_command_line_that_cannot_work_says_why_at_once() {
     let told = refused(&[("--files", &nowhere)]);
     assert!(told.contains("--files: ") && told.contains("No such file or directory"), "{told}");
     let told = refused(&[("--php", &root), ("--php-fpm", &nowhere)]);
-    assert!(told.contains("php-fpm has no socket at") && told.contains("apt install php-fpm"), "{told}");
+    assert!(told.contains("php-fpm has no socket at"), "{told}");
 }
 
 #[test]

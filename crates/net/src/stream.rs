@@ -5,7 +5,10 @@ use bytes::BufMut;
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    connect, recv, send, sendmsg, socket_with,
+};
 use sandarac_message::FileRange;
 use socket2::SockRef;
 use std::io::{self, IoSlice, Read, Write};
@@ -71,9 +74,14 @@ impl Stream {
         TcpStream::connect(address).await.map(Stream::tcp)
     }
 
-    /// Connects to a Unix socket.
-    pub async fn connect_unix(path: &Path) -> io::Result<Stream> {
-        UnixStream::connect(path).await.map(Stream::Unix)
+    /// Connects to a Unix socket. The kernel connects or refuses at once, so there is nothing to wait for: asking the runtime would
+    /// cost two system calls. Fails with `WouldBlock` if the queue of the socket is full.
+    pub fn connect_unix(path: &Path) -> io::Result<Stream> {
+        let address = SocketAddrUnix::new(path)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &address)?;
+        UnixStream::from_std(socket.into()).map(Stream::Unix)
     }
 
     /// A stream over an accepted connection, which MUST be non-blocking.

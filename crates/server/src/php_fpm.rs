@@ -44,10 +44,13 @@ pub(crate) fn probe(path: &Path) -> Result<(), String> {
     match try_connect(path) {
         // A full queue is that of a process.
         Ok(()) | Err(Errno::AGAIN) => Ok(()),
-        Err(Errno::NOENT) => Err(format!(
-            "php-fpm has no socket at {shown}: install it (Debian: apt install php-fpm) or start it (systemctl start \
-             'php*-fpm')"
-        )),
+        Err(Errno::NOENT) => Err(match sockets_in(Path::new("/run")).first() {
+            Some(other) => format!("php-fpm has no socket at {shown}, but one at {}", other.display()),
+            None => format!(
+                "php-fpm has no socket at {shown}: install it (Debian: apt install php-fpm) or start it (systemctl start \
+                 'php*-fpm')"
+            ),
+        }),
         Err(Errno::CONNREFUSED) => Err(format!(
             "php-fpm does not listen at {shown}, although its socket is there: start it (systemctl start 'php*-fpm')"
         )),
@@ -116,7 +119,7 @@ mod tests {
     fn a_socket_without_a_listener_and_a_missing_one_have_other_remedies() {
         let run = Run::with("probe", &["x"]);
         let path = run.0.join("fpm.sock");
-        assert!(probe(&path).unwrap_err().contains("apt install php-fpm"));
+        assert!(probe(&path).unwrap_err().contains("php-fpm has no socket at"));
         let listener = UnixListener::bind(&path).unwrap();
         assert_eq!(probe(&path), Ok(()));
         drop(listener);

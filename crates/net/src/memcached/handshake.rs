@@ -29,7 +29,7 @@ const MAX_LINES: usize = 1000;
 pub(super) async fn open(settings: &Settings) -> Result<(Conn, Abilities), Unavailable> {
     let stream = match &settings.address {
         ServerAddress::Tcp(address) => Stream::connect(*address).await,
-        ServerAddress::Unix(path) => Stream::connect_unix(path).await,
+        ServerAddress::Unix(path) => Stream::connect_unix(path),
     };
     let stream = stream.map_err(|error| Unavailable::NotConnected(error.kind()))?;
     let mut handshake = Handshake { conn: Conn::new(stream) };

@@ -329,7 +329,7 @@ fn name(address: &Address) -> Option<&str> {
 /// Connects to a Unix socket. While its queue is full, the kernel refuses a connection instead of letting it wait.
 async fn connect_unix(path: &Path) -> Result<Stream, Fault> {
     loop {
-        match Stream::connect_unix(path).await {
+        match Stream::connect_unix(path) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => sandarac_net::sleep(QUEUE_FULL).await,
             connected => return connected.map_err(connect_failed),
         }

@@ -113,7 +113,11 @@ pub(crate) async fn relay(
         status,
         length,
         transform,
-        read_ahead: if is_conversation(exchange, &fields) { 0 } else { pool.read_ahead },
+        // A file keeps nobody waiting.
+        read_ahead: match link.is_local_file() || is_conversation(exchange, &fields) {
+            true => 0,
+            false => pool.read_ahead,
+        },
         ahead: None,
         is_spooled: false,
         fields,

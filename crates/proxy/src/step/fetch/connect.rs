@@ -91,7 +91,10 @@ pub(super) async fn linked(
     if identifies {
         connected = Box::pin(context.identified(&pick, connected)).await;
     }
-    if (identifies || !reused)
+    // A new connection to an application has one request only: what comes before it is in no other response, and if it has ended,
+    // sending fails before a byte was sent.
+    let is_fastcgi = pick.backend().address().is_fastcgi();
+    if (identifies || !reused && !is_fastcgi)
         && let Ok(OriginConn::Http1(conn, _)) = &mut connected
     {
         match context.core.origins.unread(conn) {

@@ -107,6 +107,11 @@ impl OriginLink {
         }
     }
 
+    /// Whether it is to a file of this machine, which occupies no backend.
+    pub(crate) fn is_local_file(&self) -> bool {
+        self.pick.is_none()
+    }
+
     /// The choice of the backend. MUST NOT be called on the link to a file.
     fn pick(&self) -> &Pick {
         self.pick.as_ref().expect("the link is to a backend")
