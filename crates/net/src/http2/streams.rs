@@ -319,7 +319,8 @@ impl Streams {
         }
         for id in &slow {
             self.wire.reset(*id, ErrorCode::CANCEL, &mut self.out);
-            self.lose(*id, io::ErrorKind::TimedOut);
+            // Not TimedOut: the session counts it, and the exchange would too.
+            self.lose(*id, io::ErrorKind::ConnectionAborted);
         }
         (slow.len(), others)
     }
