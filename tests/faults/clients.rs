@@ -77,7 +77,8 @@ fn a_client_that_takes_nothing_is_cut_off() {
     client.shrink_receive_buffer();
     client.send(get("/").to_bytes());
     client.response_head();
-    within("the client to be let go", || {
+    proxy.counts("clients_slow", 1);
+    within("the place to be free", || {
         (proxy.admin_json(&["status", "--json"])["pools"][0]["backends"][0]["in_flight"] == 0).then_some(())
     });
     let received = client.read_to_end().len();

@@ -244,6 +244,25 @@ fn a_directory_that_is_gone_or_full_costs_nothing_but_time() {
 }
 
 #[test]
+fn a_disk_without_room_is_counted_and_the_rest_goes_at_the_pace_of_the_client() {
+    let Some(directory) = TempDir::with_room_for(1 << 20) else { return };
+    let long = body(LONG);
+    let spool = format!("directory = \"{}\"", directory.path().display());
+    let stage = Stage::with_spool(&spool, "", "", directory);
+    let mut client = stage.idler();
+    let mut worker = stage.worker.accept();
+    worker.request();
+    let sent = long.clone();
+    let sending = std::thread::spawn(move || {
+        worker.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n")).send(&sent);
+    });
+    stage.waits_for("spool_failures", 1);
+    assert!(client.response().expect(200).body == long);
+    sending.join().expect("all is sent");
+    stage.holds_nothing();
+}
+
+#[test]
 fn a_client_that_leaves_frees_all_that_waited_for_it() {
     let stage = Stage::new("");
     let client = stage.idler();

@@ -133,7 +133,7 @@ class _Site:
     def stat(self, name):
         """The sum of the metrics of this name."""
         connection = load.UnixConnection(self._admin, 10)
-        connection.request("GET", "/v1/stats")
+        connection.request("GET", "/stats")
         metrics = json.loads(connection.getresponse().read())["metrics"]
         connection.close()
         return sum(metric["value"] for metric in metrics if metric["name"] == name)

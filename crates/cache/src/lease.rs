@@ -14,9 +14,10 @@ pub struct Lease {
 }
 
 impl Store {
-    /// Charges `bytes`, and evicts objects to make room for them. `None` if nothing more can be evicted.
+    /// Charges `bytes`, and evicts objects to make room for them, though none of proven worth if others take much memory: these may
+    /// be held by readers, so that everything would be evicted in vain. `None` if there is no room.
     pub fn lease(self: &Arc<Store>, bytes: usize) -> Option<Lease> {
-        if !self.reserve(bytes) {
+        if !self.reserve_arriving(bytes, usize::MAX) {
             return None;
         }
         self.leased.fetch_add(bytes as isize, Relaxed);

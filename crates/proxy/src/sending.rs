@@ -136,7 +136,12 @@ impl<B: Body> Sending<B> {
 
     /// Reads more than the client takes now, if it would hold up others.
     fn poll_read_ahead(&mut self, cx: &mut Context<'_>, core: &Core, limit: u64) -> Poll<()> {
-        let Some(body) = self.body.as_mut().filter(|_| limit > 0) else { return Poll::Pending };
+        let Some(body) = self.body.as_mut().filter(|_| limit > 0) else {
+            if let Some(spool) = &mut self.spool {
+                let _ = spool.poll_closed(cx);
+            }
+            return Poll::Pending;
+        };
         let spool = match &mut self.spool {
             Some(spool) => spool,
             None => {

@@ -3,9 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
 /// A fresh directory, removed with all it holds when dropped.
 #[derive(Debug)]
-pub struct TempDir(PathBuf);
+pub struct TempDir {
+    path: PathBuf,
+    is_mounted: bool,
+}
 
 impl TempDir {
     /// A new, empty directory.
@@ -16,22 +21,35 @@ impl TempDir {
         let path = std::env::temp_dir().join(format!("sandarac-test-{}-{serial}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a temporary directory can be made");
-        TempDir(path)
+        TempDir { path, is_mounted: false }
+    }
+
+    /// A new, empty directory on a file system of its own with room for `bytes`. `None` where none may be mounted, as by all users but
+    /// root.
+    pub fn with_room_for(bytes: u64) -> Option<TempDir> {
+        let mut dir = TempDir::new();
+        let options = std::ffi::CString::new(format!("size={bytes}")).expect("there is no NUL");
+        mount("tmpfs", &dir.path, "tmpfs", MountFlags::empty(), &*options).ok()?;
+        dir.is_mounted = true;
+        Some(dir)
     }
 
     /// Where the directory is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// The path of `name` in the directory.
     pub fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 }
 
 impl Drop for TempDir {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        if self.is_mounted {
+            let _ = unmount(&self.path, UnmountFlags::DETACH);
+        }
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -506,3 +506,30 @@ fn large_objects_that_come_back_take_no_room_from_small_ones() {
     }
     assert!(hits >= 1950, "{hits} of 2000");
 }
+
+#[test]
+fn a_lease_makes_room_by_eviction_and_is_no_memory_that_readers_hold() {
+    let store = store(8 << 20);
+    for n in 0..100 {
+        let mut writer = fill(&store, &response(&format!("/{n}")));
+        writer.append(&[b'x'; 100_000]);
+        drop(writer.finish(None));
+    }
+    let before = store.stats();
+    let mut lease = store.lease(6 << 20).expect("objects make room for it");
+    let beside = store.stats();
+    assert!(beside.bytes <= beside.limit && beside.objects < before.objects);
+    assert_eq!((beside.leased_bytes, beside.held_bytes), (6 << 20, 0));
+    assert!(store.lease(3 << 20).is_none());
+    // Two parts of it end separately.
+    let part = lease.split(2 << 20);
+    drop(lease);
+    assert_eq!(store.stats().leased_bytes, 2 << 20);
+    let mut other = store.lease(1 << 20).expect("there is room again");
+    other.join(part);
+    assert_eq!((other.bytes(), store.stats().leased_bytes), (3 << 20, 3 << 20));
+    drop(other);
+    let after = store.stats();
+    assert_eq!((after.leased_bytes, after.held_bytes), (0, 0));
+    assert!(after.bytes < 3 << 20);
+}

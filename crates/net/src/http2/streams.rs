@@ -324,7 +324,7 @@ impl Streams {
         }
         for id in &slow {
             self.wire.reset(*id, ErrorCode::CANCEL, &mut self.out);
-            // The caller counts it.
+            // Not TimedOut: the session counts it, and the exchange would too.
             self.lose(*id, io::ErrorKind::ConnectionAborted);
         }
         (slow.len(), others)

@@ -36,6 +36,11 @@ impl Block {
         self.bytes.len() == BLOCK
     }
 
+    /// Whether it holds enough to be worth a write.
+    pub(super) fn is_begun(&self) -> bool {
+        self.bytes.len() >= LEAST
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

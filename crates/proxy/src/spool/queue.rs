@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// Bytes of a body that wait in memory before the rest goes to a file: most pages are shorter.
@@ -49,6 +49,8 @@ pub(crate) struct Spool {
     file: Option<TemporaryFile>,
     /// Whether a file could not be written, so that none is used any more.
     has_failed: bool,
+    /// Whether nothing follows.
+    is_closed: bool,
     /// Whether bytes were lost with a thread.
     is_lost: bool,
     waiting: u64,
@@ -86,6 +88,7 @@ impl Spool {
             blocks: VecDeque::new(),
             file: None,
             has_failed: settings.disk == 0,
+            is_closed: false,
             is_lost: false,
             waiting: 0,
             began: Moment::now(),
@@ -107,8 +110,29 @@ impl Spool {
     /// Ready with the memory for the next [`Spool::append`] when there is room for it. While this is pending, the source has to wait
     /// for the client.
     pub(crate) fn poll_reserve(&mut self, cx: &mut Context<'_>) -> Poll<SpoolMemory> {
+        ready!(self.poll_placed(cx));
+        if self.waiting >= self.limit {
+            return Poll::Pending;
+        }
+        match self.space.take(FOR_ONE_APPEND) {
+            Some(memory) => Poll::Ready(memory),
+            None => {
+                self.look_again(cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Notes that nothing follows, and puts what is left in its place. Pending while a thread writes it.
+    pub(crate) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.is_closed = true;
+        self.poll_placed(cx)
+    }
+
+    /// Ready when no block waits for its place, in memory or in the file.
+    fn poll_placed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_written(cx);
-        while self.blocks.front().is_some_and(Block::is_full) {
+        while self.blocks.front().is_some_and(|block| self.is_ripe(block)) {
             let uses_file = self.file.is_some() || self.kept >= KEPT || !self.space.may_keep();
             if self.writing.is_some() {
                 return Poll::Pending;
@@ -120,16 +144,13 @@ impl Spool {
                 self.write_block(cx);
             }
         }
-        if self.waiting >= self.limit {
-            return Poll::Pending;
-        }
-        match self.space.take(FOR_ONE_APPEND) {
-            Some(memory) => Poll::Ready(memory),
-            None => {
-                self.look_again(cx);
-                Poll::Pending
-            }
-        }
+        Poll::Ready(())
+    }
+
+    /// Whether a block is given its place. Where memory is scarce, that does not wait until it is full: many slow uploads, and the ends
+    /// of many responses, would take all of it.
+    fn is_ripe(&self, block: &Block) -> bool {
+        block.is_full() || self.is_closed || !self.has_failed && block.is_begun() && !self.space.may_keep()
     }
 
     /// Adds bytes, at most [`MAX_APPENDED`](super::MAX_APPENDED) of them, with the memory reserved for them.

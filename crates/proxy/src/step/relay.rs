@@ -346,7 +346,10 @@ impl Relay<'_, '_> {
         ahead: &mut Ahead,
         link: &mut Option<OriginLink>,
     ) -> Poll<()> {
-        let Some(reading) = link else { return Poll::Pending };
+        let Some(reading) = link else {
+            let _ = ahead.spool.poll_closed(cx);
+            return Poll::Pending;
+        };
         let read = ready!(ahead.poll_read(
             cx,
             reading,
