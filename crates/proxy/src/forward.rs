@@ -326,6 +326,7 @@ mod tests {
             max_object: sandarac_policy::ByteSize(1 << 20),
             stale_after: None,
             shared: sandarac_policy::SharedUse::Off,
+            accept_encoding: None,
         }
     }
 

@@ -11,14 +11,17 @@ use tokio::sync::OnceCell;
 /// The result: an object, or the reason why there is none.
 pub(super) type Made = Result<Arc<Object>, Uncompressed>;
 
+/// The address of an object, and the coding it is put into.
+type Recoding = (usize, Option<Coding>);
+
 /// The recodings that are being made.
 #[derive(Default)]
-pub(crate) struct InProgress(Mutex<HashMap<(usize, Option<Coding>), Arc<OnceCell<Made>>>>);
+pub(crate) struct InProgress(Mutex<HashMap<Recoding, Arc<OnceCell<Made>>>>);
 
 /// The place where the result of one of them appears.
 pub(super) struct Awaited<'a> {
     all: &'a InProgress,
-    key: (usize, Option<Coding>),
+    key: Recoding,
     pub(super) cell: Arc<OnceCell<Made>>,
 }
 
