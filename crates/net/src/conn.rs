@@ -33,6 +33,8 @@ pub struct Conn {
     queue: VecDeque<Piece>,
     queued: usize,
     sent: u64,
+    /// Bytes that one [`Conn::poll_fill`] reads at most.
+    read_limit: usize,
     /// The read of the file at the front of the queue.
     reads: FileReads,
     /// Whether the system may take more for the peer, because a large file was sent.
@@ -69,6 +71,7 @@ impl Conn {
             queue: VecDeque::new(),
             queued: 0,
             sent: 0,
+            read_limit: usize::MAX,
             reads: FileReads::default(),
             takes_more: false,
             failed: false,
@@ -120,11 +123,16 @@ impl Conn {
         self.transport.park();
     }
 
+    /// Has each [`Conn::poll_fill`] read at most so many bytes.
+    pub fn limit_reads(&mut self, most: usize) {
+        self.read_limit = most;
+    }
+
     /// Reads more into [`Conn::data`] and returns the number of bytes, 0 at the end of the stream. If the
     /// buffer is full, reads nothing and fails with `OutOfMemory`: the caller should have consumed or refused
     /// the data before.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.poll_fill_some(cx, usize::MAX)
+        self.poll_fill_some(cx, self.read_limit)
     }
 
     /// The same, but reads at most `most` bytes.

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -101,6 +101,9 @@ pub trait Service: Meter + 'static {
     /// Whether the memory that clients hold is needed, so that they have to take responses faster. May change
     /// at any time.
     fn memory_pressure(&self) -> &AtomicBool;
+
+    /// Bytes that streams of HTTP/2 hold for slow clients and for slow exchanges, on all connections. Sessions count here.
+    fn held_by_streams(&self) -> &AtomicUsize;
 
     /// Accepting a connection failed.
     fn accept_failed(&self, error: &io::Error);
@@ -275,6 +278,16 @@ pub trait Client {
     /// or too little. Uses the [timer](Client::timer) while bytes wait; it MUST be clear, or set by an
     /// earlier call.
     fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>>;
+
+    /// Notes that the exchange, while there is no room, keeps `bytes` of the response that the origin has sent.
+    fn keeps(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
+
+    /// Bytes that the exchange may read from the origin at a time. Fewer where many exchanges share a connection.
+    fn read_limit(&self) -> usize {
+        usize::MAX
+    }
 
     /// Sends the head of a response that switches to another protocol.
     fn switch(

@@ -28,7 +28,7 @@ use sandarac_net::{
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// A request that can be answered at once.
 struct Known<'a> {
@@ -290,6 +290,10 @@ impl Service for Core {
 
     fn memory_pressure(&self) -> &AtomicBool {
         &self.shared.memory_pressure
+    }
+
+    fn held_by_streams(&self) -> &AtomicUsize {
+        &self.shared.held_by_streams
     }
 
     fn accept_failed(&self, error: &io::Error) {

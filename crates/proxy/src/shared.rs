@@ -30,7 +30,7 @@ use std::time::Duration;
 /// a client with its fetch takes two.
 const DETACHED_SHARE: usize = 8;
 
-/// The part of the store's memory that clients may hold of evicted objects before they must read faster. This
+/// The part of the store's memory that clients may hold, of evicted objects and in streams, before they must read faster. This
 /// is half of what the store gives to objects not known to be popular, so that some is left for new ones.
 const HELD_SHARE: usize = 20;
 
@@ -56,6 +56,8 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
+    /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges.
+    pub(crate) held_by_streams: AtomicUsize,
     /// The memory and the disk of bodies that wait for slow clients.
     pub(crate) spool: Arc<SpoolSpace>,
     /// The memory of encoders and decoders.
@@ -110,6 +112,7 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
+            held_by_streams: AtomicUsize::new(0),
             coding_memory: CodingMemory::default(),
             recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
@@ -225,10 +228,15 @@ impl Shared {
         self.counters.iter().map(|counters| &counters.latency)
     }
 
-    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no
-    /// one else. MUST be called several times a second.
+    /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges, besides objects.
+    pub fn held_by_streams(&self) -> usize {
+        self.held_by_streams.load(Ordering::Relaxed)
+    }
+
+    /// Requires clients to read faster while they hold too much memory, of evicted objects or in streams, which serves no one else.
+    /// MUST be called several times a second.
     pub fn look_at_clients(&self) {
-        let held = self.store.held_bytes();
+        let held = self.store.held_bytes() + self.held_by_streams();
         self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
     }
 

@@ -1,9 +1,10 @@
 //! Windows, priorities, and streams that end early.
 
 use sandarac_test_support::http2::{Ended, Http2, kind};
-use sandarac_test_support::{Conn, Gate, eventually, reply, within};
+use sandarac_test_support::{Conn, Gate, Origin, Sandarac, eventually, reply, within};
 
-use super::{before, before_with, connect};
+use super::{before, before_with, config, connect};
+use crate::sandarac;
 
 /// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
 const INITIAL_WINDOW: u16 = 4;
@@ -229,4 +230,82 @@ fn interim_responses_are_dropped_for_a_client_that_does_not_read() {
     for stream in streams {
         assert_eq!(client.response(stream).text(), "page");
     }
+}
+
+/// A client that opens no window, with 100 requests for 1 MB each.
+fn stuck(proxy: &Sandarac, path: &str) -> (Http2, Vec<u32>) {
+    let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
+    client.gives_windows = false;
+    let streams = (0..100).map(|_| client.get(path, &[])).collect();
+    (client, streams)
+}
+
+fn all_begin((client, streams): &mut (Http2, Vec<u32>)) {
+    streams.iter().for_each(|stream| assert_eq!(client.begun(*stream).status, 200));
+}
+
+#[test]
+fn streams_whose_windows_stay_closed_hold_little_and_arrive_whole_once_they_open() {
+    let large = page(1_000_000);
+    let body = large.clone();
+    // So much that no client has to hurry.
+    let (proxy, origin) = before_with("[cache]\nmemory = \"1GiB\"\n", move |request| match request.path() {
+        "/chunked" => reply(200).cache("no-store").body(&body).chunked(),
+        _ => reply(200).cache("no-store").body(&body),
+    });
+    let before = proxy.resident_bytes();
+    let mut all = ["/large", "/chunked", "/chunked"].map(|path| stuck(&proxy, path));
+    origin.reached(300);
+    all.iter_mut().for_each(all_begin);
+    let grown = proxy.resident_bytes().saturating_sub(before);
+    assert!(grown < 18 << 20, "{} KiB", grown / 1024);
+    let held = proxy.metric("http2_held_bytes");
+    assert!((1 << 20..9 << 20).contains(&held), "{held} are counted");
+
+    let [(mut client, streams), mut other, last] = all;
+    client.gives_windows = true;
+    client.window(0, 200_000_000);
+    streams.iter().for_each(|stream| _ = client.window(*stream, 1_000_000));
+    streams.iter().for_each(|stream| assert!(client.response(*stream).body == large));
+    // One response comes whole although all others of its connection stay stuck.
+    let (client, streams) = &mut other;
+    client.window(0, 2_000_000).window(streams[99], 1_000_000);
+    assert!(client.response(streams[99]).body == large);
+    drop((other, last));
+    eventually("nothing to be held", || (proxy.metric("http2_held_bytes") == 0).then_some(()));
+}
+
+#[test]
+fn small_responses_and_hits_need_no_room_beside_streams_that_are_stuck() {
+    let (proxy, _origin) = before(|request| match request.path() {
+        "/large" => reply(200).cache("no-store").body(page(1_000_000)),
+        "/stored" => reply(200).cache("max-age=60").body(page(100_000)),
+        "/empty" => reply(200).cache("no-store"),
+        _ => reply(200).cache("no-store").body("small"),
+    });
+    let mut warm = connect(&proxy);
+    let stream = warm.get("/stored", &[]);
+    warm.response(stream);
+    let mut all = stuck(&proxy, "/large");
+    all_begin(&mut all);
+    let (mut client, streams) = all;
+    streams[..10].iter().for_each(|stream| _ = client.reset(*stream));
+    let empty = client.get("/empty", &[]);
+    let small = client.get("/small", &[]);
+    let stored = client.get("/stored", &[]);
+    client.window(small, 5).window(stored, 100_000).window(0, 100_000);
+    assert_eq!(client.response(small).text(), "small");
+    assert!(client.response(stored).body == page(100_000));
+    assert_eq!(client.response(empty).body, b"");
+}
+
+#[test]
+fn under_memory_pressure_streams_that_are_stuck_are_given_up_early() {
+    let origin = Origin::new(|_| reply(200).cache("no-store").body(page(1_000_000)));
+    let proxy = sandarac().config(config(&origin, "[cache]\nmemory = \"8MiB\"\n")).start();
+    let (mut client, streams) = stuck(&proxy, "/");
+    for stream in streams {
+        assert!(matches!(client.outcome(stream), Err(Ended::Reset(_))), "stream {stream}");
+    }
+    proxy.counts("clients_slow", 100);
 }

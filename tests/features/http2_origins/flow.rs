@@ -8,8 +8,8 @@ use sandarac_test_support::{Http2Server, get, post};
 
 use super::{accept, before, client};
 
-/// The window of a stream, in bytes.
-const WINDOW: usize = 256 << 10;
+/// The first window of a stream, in bytes.
+const WINDOW: usize = 64 << 10;
 
 fn fill(origin: &mut Http2Server, stream: u32, bytes: usize) {
     let part = vec![b'x'; 16 << 10];
@@ -53,10 +53,10 @@ fn a_window_is_opened_only_as_the_client_reads_if_nothing_is_read_ahead() {
     let mut closed = None;
     // More than every buffer on the way holds.
     while sent < 16 << 20 {
-        if window >= 64 << 10 {
-            fill(&mut origin, asked.stream, 64 << 10);
-            sent += 64 << 10;
-            window -= 64 << 10;
+        if window >= 32 << 10 {
+            fill(&mut origin, asked.stream, 32 << 10);
+            sent += 32 << 10;
+            window -= 32 << 10;
             closed = None;
         } else if closed.get_or_insert_with(Instant::now).elapsed() > Duration::from_millis(300) {
             break;
@@ -109,4 +109,58 @@ fn an_upload_waits_for_the_window_of_its_stream_only() {
     origin.answer(asked.stream, "done");
     let mut big = sender.join().unwrap();
     assert_eq!(big.response().text(), "done");
+}
+
+#[test]
+fn the_window_of_a_stream_grows_once_its_response_is_read() {
+    let (proxy, listener) = before("");
+    let mut conn = proxy.connect();
+    conn.send(get("/").to_bytes());
+    let mut origin = accept(&listener);
+    let asked = origin.request();
+    origin.head(asked.stream, "200", &[], false);
+    fill(&mut origin, asked.stream, WINDOW);
+    let mut window = 0;
+    while window < 32 << 10 {
+        origin.settle();
+        window += opened(&mut origin, asked.stream);
+    }
+    fill(&mut origin, asked.stream, 32 << 10);
+    window -= 32 << 10;
+    // All of the wide window, as soon as everything was used.
+    while window < 256 << 10 {
+        origin.settle();
+        window += opened(&mut origin, asked.stream);
+    }
+    origin.data(asked.stream, "", true);
+    assert_eq!(conn.response().body.len(), 96 << 10);
+}
+
+#[test]
+fn clients_that_open_no_window_hold_little_of_responses_over_http_2() {
+    let (proxy, listener) = before("");
+    let mut stuck = Http2::over(proxy.connect(), &[(4, 0)]);
+    stuck.gives_windows = false;
+    let streams: Vec<u32> = (0..100).map(|at| stuck.get(&format!("/{at}"), &[])).collect();
+    let mut origin = accept(&listener);
+    let asked: Vec<_> = streams.iter().map(|_| origin.request()).collect();
+    let before = proxy.resident_bytes();
+    for head in &asked {
+        origin.head(head.stream, "200", &[], false);
+        fill(&mut origin, head.stream, WINDOW);
+    }
+    streams.iter().for_each(|stream| assert_eq!(stuck.begun(*stream).status, 200));
+    origin.settle();
+    let grown = proxy.resident_bytes().saturating_sub(before);
+    assert!(grown < 16 << 20, "{} KiB", grown / 1024);
+    assert_eq!(opened(&mut origin, asked[99].stream), 0);
+    // Once the client opens them, the windows of the backend open too.
+    stuck.window(0, 10_000_000).window(streams[99], 1_000_000);
+    let mut more = 0;
+    while more < 32 << 10 {
+        origin.settle();
+        more += opened(&mut origin, asked[99].stream);
+    }
+    origin.data(asked[99].stream, "", true);
+    assert_eq!(stuck.response(streams[99]).body.len(), WINDOW);
 }

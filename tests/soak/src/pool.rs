@@ -84,6 +84,11 @@ impl Pool {
         }
     }
 
+    /// Whether the backend of this number is behind a gateway that speaks HTTP/2.
+    pub(crate) const fn is_behind_gateway(self, number: usize) -> bool {
+        number == 1 && matches!(self, Pool::Cache | Pool::Retry | Pool::Hedge | Pool::Queue | Pool::Sticky)
+    }
+
     /// Whether every request is answered well, unless the process itself is disturbed.
     pub(crate) const fn is_steady(self) -> bool {
         matches!(self, Pool::Steady | Pool::Shared | Pool::Hedge | Pool::Unix | Pool::Tunnel)

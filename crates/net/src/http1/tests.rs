@@ -21,7 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
@@ -206,6 +206,10 @@ impl Service for Echo {
     fn panicked(&self) {}
 
     fn cut_off(&self) {}
+
+    fn held_by_streams(&self) -> &AtomicUsize {
+        unreachable!("its clients speak HTTP/1")
+    }
 
     fn memory_pressure(&self) -> &AtomicBool {
         &self.pressure

@@ -250,12 +250,13 @@ impl Client for Http2Client {
     }
 
     fn write(&mut self, cx: &mut Context<'_>, piece: &[u8]) -> io::Result<()> {
-        self.share(cx, Bytes::copy_from_slice(piece).into())
+        self.send_head(false);
+        Duplex::write(&mut self.stream, cx, piece)
     }
 
     fn share(&mut self, _cx: &mut Context<'_>, piece: Piece) -> io::Result<()> {
         self.send_head(false);
-        self.stream.send(piece)
+        self.stream.send(piece, false)
     }
 
     fn end(&mut self, _cx: &mut Context<'_>, trailers: Fields<'_>) -> io::Result<()> {
@@ -272,6 +273,14 @@ impl Client for Http2Client {
     fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
         // The session judges the speed of the client.
         self.stream.streams.borrow_mut().poll_room(self.stream.id, cx, window)
+    }
+
+    fn keeps(&mut self, bytes: usize) {
+        self.stream.streams.borrow_mut().keeps(self.stream.id, bytes);
+    }
+
+    fn read_limit(&self) -> usize {
+        self.stream.streams.borrow().read_limit()
     }
 
     fn switch(
@@ -315,9 +324,10 @@ impl Drop for Http2Client {
 }
 
 impl StreamIo {
-    fn send(&mut self, piece: Piece) -> io::Result<()> {
+    /// Sends a piece. `is_copy` is whether its memory belongs to nothing else.
+    fn send(&mut self, piece: Piece, is_copy: bool) -> io::Result<()> {
         self.sent += piece.len() as u64;
-        self.streams.borrow_mut().send(self.id, piece)
+        self.streams.borrow_mut().send(self.id, piece, is_copy)
     }
 
     /// The next bytes, or the end.
@@ -357,7 +367,7 @@ impl Duplex for StreamIo {
     }
 
     fn write(&mut self, _cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<()> {
-        self.send(Bytes::copy_from_slice(bytes).into())
+        self.send(Bytes::copy_from_slice(bytes).into(), true)
     }
 
     fn queued(&self) -> usize {

@@ -19,6 +19,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -98,6 +99,8 @@ struct Session<'s, S: Service> {
     finishes: Option<Moment>,
     /// What follows once everything is written.
     end: Option<End>,
+    /// Bytes that are counted in [`Service::held_by_streams`].
+    counted: usize,
 }
 
 /// Input that is incomplete.
@@ -146,6 +149,7 @@ impl<'s, S: Service> Session<'s, S> {
             rate_out: RateGauge::new(),
             finishes: None,
             end: None,
+            counted: 0,
         }
     }
 
@@ -169,11 +173,22 @@ impl<'s, S: Service> Session<'s, S> {
                 }
             }
             self.conn.park();
+            let held = self.streams.borrow().held_bytes();
+            self.count_held(held);
             match self.judge(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(end)) => return Poll::Ready(end),
                 Poll::Pending => return Poll::Pending,
             }
+        }
+    }
+
+    /// Counts what the streams hold.
+    fn count_held(&mut self, bytes: usize) {
+        let counted = std::mem::replace(&mut self.counted, bytes);
+        if counted != bytes {
+            // Wraps if it is less.
+            self.service.held_by_streams().fetch_add(bytes.wrapping_sub(counted), Ordering::Relaxed);
         }
     }
 
@@ -420,5 +435,11 @@ impl<'s, S: Service> Session<'s, S> {
             judge_in(at.since(now));
         }
         Ok(next)
+    }
+}
+
+impl<S: Service> Drop for Session<'_, S> {
+    fn drop(&mut self) {
+        self.count_held(0);
     }
 }

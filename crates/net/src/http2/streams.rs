@@ -18,10 +18,15 @@ use std::time::Duration;
 /// Bytes of output in one write. A more urgent stream waits for no more than this.
 pub(super) const BATCH: usize = 128 * 1024;
 
-/// Bytes of a response body that one exchange may queue, and that all exchanges of a connection may. An exchange with an empty queue
-/// may always add a piece.
+/// Bytes of a response body that one exchange may queue, and that all exchanges of a connection may hold. An exchange with an empty
+/// queue may always add a piece. One whose client keeps the window of its stream closed may add no second one.
 const STREAM_QUEUE: usize = 256 * 1024;
 const CONNECTION_QUEUE: usize = 1024 * 1024;
+
+/// Bytes that an exchange may read from its backend at a time, and so the most of a piece, once a connection has more than a few
+/// exchanges or holds half of [`CONNECTION_QUEUE`].
+const SMALL_READ: usize = 16 * 1024;
+const FEW_EXCHANGES: usize = 8;
 
 /// Bytes of heads that wait for the socket. Above this, interim responses are dropped: they are optional (RFC 9110 §15.2).
 const HEAD_QUEUE: usize = 64 * 1024;
@@ -37,8 +42,10 @@ pub(super) struct Streams {
     session: Option<Waker>,
     /// Streams that are stalled.
     stalled: usize,
-    /// Bytes that exchanges have queued on all streams.
-    queued: usize,
+    /// Bytes of memory that only the queues hold, on all streams.
+    copied: usize,
+    /// Bytes of responses that wait with their backends' connections for room, on all streams.
+    waiting: usize,
     /// Bytes of request bodies that no exchange has used yet, on all streams.
     held: usize,
     /// Streams whose exchange waits for more of the request body.
@@ -54,8 +61,10 @@ pub(super) struct Streams {
 struct Stream {
     priority: Priority,
     outgoing: Outgoing,
-    /// Whether its response was made in place: what is queued then belongs to the store.
-    is_in_place: bool,
+    /// Bytes in the queue that belong to nothing else, such as the store.
+    copied: usize,
+    /// Bytes of the response that wait with the backend's connection for room.
+    waiting: usize,
     is_scheduled: bool,
     /// Whether only the window of this stream holds back what it has to send.
     is_stalled: bool,
@@ -104,7 +113,8 @@ impl Streams {
             schedule: Schedule::default(),
             session: None,
             stalled: 0,
-            queued: 0,
+            copied: 0,
+            waiting: 0,
             held: 0,
             awaiting_bodies: 0,
             exchanges: 0,
@@ -122,6 +132,11 @@ impl Streams {
     /// Exchanges that have not ended.
     pub(super) fn exchanges(&self) -> usize {
         self.exchanges
+    }
+
+    /// Bytes that are held for the client or its exchanges, and that nothing else counts.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.copied + self.waiting + self.held
     }
 
     /// Whether no stream is open.
@@ -168,7 +183,7 @@ impl Streams {
 
     /// The rest of a response that was made in place.
     pub(super) fn respond(&mut self, id: u32, priority: Priority, outgoing: Outgoing) {
-        self.open.insert(id, Stream { priority, outgoing, is_in_place: true, ..Stream::default() });
+        self.open.insert(id, Stream { priority, outgoing, ..Stream::default() });
         self.schedule(id);
     }
 
@@ -204,20 +219,36 @@ impl Streams {
     /// Gives up a stream that was reset, or whose client is too slow.
     pub(super) fn lose(&mut self, id: u32, why: io::ErrorKind) {
         let Some(stream) = self.open.get_mut(&id) else { return };
-        let outgoing = std::mem::take(&mut stream.outgoing);
+        stream.outgoing = Outgoing::default();
         if std::mem::take(&mut stream.is_scheduled) {
             self.schedule.remove(id);
         }
         if std::mem::take(&mut stream.is_stalled) {
             self.stalled -= 1;
         }
-        if !stream.is_in_place {
-            self.queued -= outgoing.queued();
-        }
         stream.gone = Some(why);
+        let (copied, waiting) = (std::mem::take(&mut stream.copied), std::mem::take(&mut stream.waiting));
         match &mut stream.request {
             Some(request) => Streams::wake(request),
             None => drop(self.open.remove(&id)),
+        }
+        self.free(copied, waiting);
+    }
+
+    /// Whether exchanges hold as much as they may.
+    fn is_full(&self) -> bool {
+        self.copied + self.waiting > CONNECTION_QUEUE
+    }
+
+    /// Counts bytes no longer. Exchanges that wait for room go on if there is some now.
+    fn free(&mut self, copied: usize, waiting: usize) {
+        let was_full = self.is_full();
+        self.copied -= copied;
+        self.waiting -= waiting;
+        if was_full && !self.is_full() {
+            self.open.values_mut().filter_map(|stream| stream.request.as_mut()).for_each(|request| {
+                Streams::wake(request);
+            });
         }
     }
 
@@ -250,7 +281,7 @@ impl Streams {
 
     /// Writes what streams have to send, by priority, as far as windows and [`BATCH`] allow.
     pub(super) fn write(&mut self, output: &mut Output) {
-        let was_full = self.queued > CONNECTION_QUEUE;
+        let mut freed = 0;
         while output.len() < BATCH
             && let Some(id) = self.schedule.take()
         {
@@ -259,9 +290,9 @@ impl Streams {
             let wrote = stream.outgoing.write_frame(&mut self.wire, id, output);
             if let Wrote::Data(len) | Wrote::End(len) = wrote {
                 stream.sent += len as u64;
-                if !stream.is_in_place {
-                    self.queued -= len;
-                }
+                let copied = len.min(stream.copied);
+                stream.copied -= copied;
+                freed += copied;
             }
             match wrote {
                 Wrote::Data(_) => {
@@ -295,11 +326,7 @@ impl Streams {
                 }
             }
         }
-        if was_full && self.queued <= CONNECTION_QUEUE {
-            self.open.values_mut().filter_map(|stream| stream.request.as_mut()).for_each(|request| {
-                Streams::wake(request);
-            });
-        }
+        self.free(freed, 0);
     }
 
     /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled.
@@ -319,7 +346,8 @@ impl Streams {
         }
         for id in &slow {
             self.wire.reset(*id, ErrorCode::CANCEL, &mut self.out);
-            self.lose(*id, io::ErrorKind::TimedOut);
+            // The caller counts it.
+            self.lose(*id, io::ErrorKind::ConnectionAborted);
         }
         (slow.len(), others)
     }
@@ -366,13 +394,15 @@ impl Streams {
         }
     }
 
-    /// Adds a piece of the body.
-    pub(super) fn send(&mut self, id: u32, piece: Piece) -> io::Result<()> {
+    /// Adds a piece of the body. `is_copy` is whether its memory belongs to nothing else.
+    pub(super) fn send(&mut self, id: u32, piece: Piece, is_copy: bool) -> io::Result<()> {
         let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Err(why.into());
         }
-        self.queued += piece.len();
+        let copied = if is_copy { piece.len() } else { 0 };
+        stream.copied += copied;
+        self.copied += copied;
         stream.outgoing.add(piece);
         self.schedule(id);
         self.wake_session();
@@ -398,16 +428,34 @@ impl Streams {
 
     /// Ready when no more than `window` bytes are queued on a stream, and there is room for more.
     pub(super) fn poll_room(&mut self, id: u32, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
+        let is_full = self.is_full();
         let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Poll::Ready(Err(why.into()));
         }
         let queued = stream.outgoing.queued();
-        if queued == 0 || (queued <= window.min(STREAM_QUEUE) && self.queued <= CONNECTION_QUEUE) {
-            return Poll::Ready(Ok(()));
+        let is_held_back = is_full || queued > window.min(STREAM_QUEUE) || self.wire.awaits_stream_window(id);
+        if queued > 0 && is_held_back {
+            Streams::register(stream, cx);
+            return Poll::Pending;
         }
-        Streams::register(stream, cx);
-        Poll::Pending
+        let waiting = std::mem::take(&mut stream.waiting);
+        self.free(0, waiting);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Notes that an exchange that waits for room keeps `bytes` of the response.
+    pub(super) fn keeps(&mut self, id: u32, bytes: usize) {
+        if let Some(stream) = self.open.get_mut(&id).filter(|stream| stream.gone.is_none()) {
+            self.waiting = self.waiting - stream.waiting + bytes;
+            stream.waiting = bytes;
+        }
+    }
+
+    /// Bytes that an exchange may read from its backend at a time.
+    pub(super) fn read_limit(&self) -> usize {
+        let holds_much = self.copied + self.waiting > CONNECTION_QUEUE / 2;
+        if self.exchanges > FEW_EXCHANGES || holds_much { SMALL_READ } else { usize::MAX }
     }
 
     /// Why a stream was given up; `None` while it is open.
@@ -509,6 +557,8 @@ impl Streams {
         let Some(stream) = self.open.get_mut(&id) else { return };
         let unused = unused + stream.request.take().map_or(0, |request| request.data.len());
         let (gone, has_more) = (stream.gone.is_some(), stream.outgoing.has_more());
+        let waiting = std::mem::take(&mut stream.waiting);
+        self.free(0, waiting);
         self.release(id, unused);
         let mut out = std::mem::take(&mut self.out);
         if !has_responded && !gone {

@@ -66,7 +66,7 @@ async fn attend(
     directives: RequestDirectives,
     flight: Flight,
 ) -> Result<FetchAnswer, Fault> {
-    let audience = Rc::new(Audience::attended());
+    let audience = Rc::new(Audience::attended(down.client.read_limit()));
     let fetch = SharedFetch {
         core: exchange.core.handle(),
         site: exchange.site.clone(),

@@ -176,7 +176,10 @@ impl Direction {
                     result?;
                     moved = true;
                 }
-                Poll::Pending if to.queued() > WINDOW => return Ok(false),
+                Poll::Pending if to.queued() > WINDOW => {
+                    from.park();
+                    return Ok(false);
+                }
                 Poll::Pending => {}
             }
         }

@@ -235,12 +235,14 @@ impl Relay<'_, '_> {
                 match self.poll_ahead(cx, link, room.is_ready()) {
                     Poll::Ready(None) => continue,
                     Poll::Ready(Some(ended)) => return Poll::Ready(ended),
-                    Poll::Pending => return spoiled.map_or(Poll::Pending, broke),
+                    Poll::Pending => return self.waits(link, spoiled),
                 }
             }
-            let Some(link) = link.as_mut().filter(|_| room.is_ready()) else {
-                return spoiled.map_or(Poll::Pending, broke);
-            };
+            if room.is_pending() {
+                return self.waits(link, spoiled);
+            }
+            let Some(link) = link else { return spoiled.map_or(Poll::Pending, broke) };
+            link.limit_reads(self.downstream.client.read_limit());
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
@@ -275,6 +277,17 @@ impl Relay<'_, '_> {
                 return Poll::Ready(Ok(error.into()));
             }
         }
+    }
+
+    /// The client takes no more now, or the origin has no more.
+    fn waits(
+        &mut self,
+        link: &mut Option<OriginLink>,
+        spoiled: Option<Fault>,
+    ) -> Poll<Result<Relayed, Fault>> {
+        let held = link.as_mut().map_or(0, OriginLink::park);
+        self.downstream.client.keeps(held);
+        spoiled.map_or(Poll::Pending, broke)
     }
 
     /// Sends what was read ahead of the client, and reads on. Ready with `None` if there may be more to do.

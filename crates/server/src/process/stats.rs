@@ -30,6 +30,11 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
         "Limit on client connections.",
         shared.connection_limit() as u64,
     ));
+    metrics.push(Metric::gauge(
+        "http2_held_bytes",
+        "Bytes that streams of HTTP/2 hold for slow clients and for requests that are slow to send their bodies on.",
+        shared.held_by_streams() as u64,
+    ));
     store_metrics(&shared.store.stats(), &mut metrics);
     let (memory, disk, failures) = shared.spooled();
     metrics.extend([

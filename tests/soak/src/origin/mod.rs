@@ -2,6 +2,7 @@
 
 mod cached;
 mod echo;
+mod gateway;
 pub(crate) mod tunnel;
 pub(crate) mod upload;
 mod worker;
@@ -79,10 +80,11 @@ impl Backend {
                 let listener = port.listen();
                 (Some(port), listener)
             };
+            let gateway = port.as_ref().filter(|_| pool.is_behind_gateway(number));
             let backend = Backend {
                 pool,
                 name,
-                url: listener.url(),
+                url: gateway.map_or_else(|| listener.url(), |port| gateway::before(port.address())),
                 port,
                 power: Arc::default(),
                 accepting: Mutex::default(),

@@ -3,7 +3,7 @@
 use super::fault::StreamFault;
 use super::session::Session;
 use super::stream::OriginStream;
-use super::streams::Streams;
+use super::streams::{FIRST_WINDOW, STREAM_WINDOW, Streams};
 use crate::{Conn, Moment, spawn};
 use sandarac_wire::h1::Limits;
 use sandarac_wire::h2::connection::{Config, Connection};
@@ -15,9 +15,6 @@ use std::task::Context;
 
 /// The most requests of a connection at a time. More use another connection.
 pub const MAX_STREAMS: usize = 100;
-
-/// Bytes of a response that may wait for its request: what one that is not read holds.
-const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// The window of a connection never closes: a response that is not read must not hold up others. All streams can fill half of it, and
 /// it is opened again when half of it was used.
@@ -35,7 +32,7 @@ impl OriginConnection {
     pub async fn open(conn: Conn, limits: Limits) -> Result<OriginConnection, StreamFault> {
         let config = Config {
             settings: Settings {
-                initial_window_size: STREAM_WINDOW,
+                initial_window_size: FIRST_WINDOW,
                 max_header_list_size: limits.head as u32,
                 ..Config::default().settings
             },

@@ -22,6 +22,8 @@ pub struct OriginStream {
     /// Bytes of the body that were taken from the streams, and how many of them were used.
     taken: Vec<u8>,
     used: usize,
+    /// Bytes that are taken at a time.
+    step_limit: usize,
     has_ended: bool,
     /// Whether the end of the request was sent.
     has_sent_all: bool,
@@ -47,6 +49,7 @@ impl OriginStream {
             body: None,
             taken: Vec::new(),
             used: 0,
+            step_limit: usize::MAX,
             has_ended: false,
             has_sent_all: false,
             is_cut: false,
@@ -124,6 +127,11 @@ impl OriginStream {
         }
     }
 
+    /// Has each step of the body be of at most so many bytes.
+    pub fn limit_steps(&mut self, most: usize) {
+        self.step_limit = most;
+    }
+
     /// The next step of the body, if it is there.
     pub fn body_step(&mut self) -> Result<Option<BodyStep>, BodyError> {
         if self.used < self.taken.len() {
@@ -133,7 +141,10 @@ impl OriginStream {
         self.used = 0;
         let step = match self.body {
             // What HEAD or a status rules out is not waited for, but trailers may have come.
-            Some(Framing::Body(_)) => self.streams.borrow_mut().body_step(self.id(), &mut self.taken),
+            Some(Framing::Body(_)) => {
+                let mut streams = self.streams.borrow_mut();
+                streams.body_step(self.id(), &mut self.taken, self.step_limit)
+            }
             _ => Some(Ok(Arrived::End(Default::default()))),
         };
         match step {
@@ -171,6 +182,11 @@ impl OriginStream {
             *left = left.saturating_sub(n as u64);
         }
         self.streams.borrow_mut().release(self.id(), n);
+    }
+
+    /// Bytes of the response that have arrived and are not used, and those that may arrive without being asked for.
+    pub fn may_hold(&self) -> usize {
+        self.taken.len() - self.used + self.streams.borrow().may_hold(self.id())
     }
 
     /// Asks the backend for a sign of life, if it has not said how the stream ends. The connection ends if none comes.

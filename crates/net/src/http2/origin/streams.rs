@@ -13,6 +13,11 @@ use sandarac_wire::h2::head::response::Response;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 
+/// Bytes of a response that may wait for its request: at first, so that a response that is not read holds little, and once more than
+/// these were used.
+pub(super) const FIRST_WINDOW: u32 = 64 * 1024;
+pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
+
 /// Bytes of output in one write. Streams take turns within it, frame by frame.
 const BATCH: usize = 128 * 1024;
 
@@ -63,6 +68,8 @@ struct Stream {
     interim: usize,
     /// Bytes of the body that the request has not taken. The window of the stream bounds them.
     data: Vec<u8>,
+    /// Bytes of the body that were used.
+    used: u64,
     /// The trailers, once the response has ended.
     end: Option<FieldsBuf>,
     fault: Option<StreamFault>,
@@ -419,12 +426,21 @@ impl Streams {
         }
     }
 
-    /// The next step of the body, if there is one. Data is moved to `into`, which MUST be empty.
-    pub(super) fn body_step(&mut self, id: u32, into: &mut Vec<u8>) -> Option<Result<Arrived, StreamFault>> {
+    /// The next step of the body, if there is one. At most `most` bytes are moved to `into`, which MUST be empty.
+    pub(super) fn body_step(
+        &mut self,
+        id: u32,
+        into: &mut Vec<u8>,
+        most: usize,
+    ) -> Option<Result<Arrived, StreamFault>> {
         let Some(stream) = self.open.get_mut(&id) else { return Some(Err(StreamFault::Lost)) };
         if !stream.data.is_empty() {
             debug_assert!(into.is_empty());
-            std::mem::swap(&mut stream.data, into);
+            if stream.data.len() <= most {
+                std::mem::swap(&mut stream.data, into);
+            } else {
+                into.extend(stream.data.drain(..most));
+            }
             return Some(Ok(Arrived::Data(into.len())));
         }
         if let Some(trailers) = stream.end.take() {
@@ -445,9 +461,24 @@ impl Streams {
     pub(super) fn release(&mut self, id: u32, bytes: usize) {
         let before = self.out.len();
         self.wire.release(id, bytes as u32, &mut self.out);
+        if let Some(stream) = self.open.get_mut(&id) {
+            let was_wide = stream.is_wide();
+            stream.used += bytes as u64;
+            if stream.is_wide() && !was_wide {
+                self.wire.widen(id, STREAM_WINDOW - FIRST_WINDOW, &mut self.out);
+            }
+        }
         if self.out.len() > before {
             self.wake_session();
         }
+    }
+
+    /// Bytes of a response that wait for the request, and those that the backend may send although they are not used.
+    pub(super) fn may_hold(&self, id: u32) -> usize {
+        let Some(stream) = self.open.get(&id) else { return 0 };
+        let window = if stream.is_wide() { STREAM_WINDOW } else { FIRST_WINDOW };
+        let more = if stream.end.is_some() || stream.fault.is_some() { 0 } else { window as usize };
+        stream.data.len().max(more)
     }
 
     /// The request of a stream has ended, with `unused` bytes that it took. What has not ended is reset.
@@ -490,6 +521,11 @@ fn cost(fields: Fields<'_>) -> usize {
 }
 
 impl Stream {
+    /// Whether its window was widened.
+    fn is_wide(&self) -> bool {
+        self.used > FIRST_WINDOW.into()
+    }
+
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();

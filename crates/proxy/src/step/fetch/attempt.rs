@@ -63,6 +63,8 @@ pub(super) async fn attempt(
         if upload == Upload::Done && link.queued() == 0 {
             link.awaits_answer();
         }
+        // The beginning of the body comes with the head.
+        link.limit_reads(recipient.read_limit());
         let backend = link.backend_id();
         let mut see = |cx: &mut Context<'_>, seen: Seen<'_>| match seen {
             Seen::Final(fields) => {
@@ -83,6 +85,7 @@ pub(super) async fn attempt(
         let mut spans = context.core.spans.take();
         let head = link.poll_head(cx, request, &context.site.response_head, &mut spans, &mut see);
         context.core.spans.set(spans);
+        link.limit_reads(usize::MAX);
         if head.is_ready() {
             return head;
         }

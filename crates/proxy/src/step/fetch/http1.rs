@@ -182,6 +182,16 @@ impl Http1 {
         self.body.poll_step(&mut self.conn, cx)
     }
 
+    pub(super) fn limit_reads(&mut self, most: usize) {
+        self.conn.limit_reads(most);
+    }
+
+    /// Gives the read buffer back. Returns the number of bytes that have arrived and are not used.
+    pub(super) fn park(&mut self) -> usize {
+        self.conn.park();
+        self.conn.data().len()
+    }
+
     pub(super) fn piece(&self, range: &Range<usize>) -> &[u8] {
         &self.conn.data()[range.clone()]
     }

@@ -220,6 +220,16 @@ impl Http2 {
         }
     }
 
+    pub(super) fn limit_reads(&mut self, most: usize) {
+        self.stream.limit_steps(most);
+    }
+
+    /// Frees memory that is not used. Returns the number of bytes that the stream may hold meanwhile.
+    pub(super) fn park(&mut self) -> usize {
+        Duplex::park(&mut self.stream);
+        self.stream.may_hold()
+    }
+
     pub(super) fn piece(&self, range: &Range<usize>) -> &[u8] {
         self.stream.piece(range)
     }

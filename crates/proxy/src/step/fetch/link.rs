@@ -223,6 +223,17 @@ impl OriginLink {
         speak!(&mut self.protocol, poll_body(cx))
     }
 
+    /// Limits the bytes that are read at a time.
+    pub(crate) fn limit_reads(&mut self, most: usize) {
+        speak!(&mut self.protocol, limit_reads(most));
+    }
+
+    /// Gives the read buffer back, because the client takes no more now. Returns the bytes of the response that are held
+    /// nevertheless.
+    pub(crate) fn park(&mut self) -> usize {
+        speak!(&mut self.protocol, park())
+    }
+
     /// The bytes of a [`BodyStep::Data`].
     pub(crate) fn piece(&self, range: &Range<usize>) -> &[u8] {
         speak!(&self.protocol, piece(range))

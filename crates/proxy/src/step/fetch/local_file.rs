@@ -111,6 +111,14 @@ impl LocalFile {
         }))
     }
 
+    #[expect(clippy::unused_self, reason = "what is read at a time is little")]
+    pub(super) fn limit_reads(&mut self, _: usize) {}
+
+    /// The number of bytes that were read and are not used.
+    pub(super) fn park(&mut self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn piece(&self, range: &Range<usize>) -> &[u8] {
         &self.bytes[range.clone()]
     }

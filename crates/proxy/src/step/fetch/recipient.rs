@@ -68,6 +68,14 @@ impl<'c> Recipient<'_, 'c> {
         request.one_client && self.client().is_some_and(|down| down.poll_left(cx).is_ready())
     }
 
+    /// Bytes that may be read from the origin at a time before the response has begun.
+    pub(super) fn read_limit(&self) -> usize {
+        match self {
+            Recipient::Client(down) => down.client.read_limit(),
+            Recipient::Audience(audience) => audience.read_limit,
+        }
+    }
+
     /// Whether no client waits for the fetch.
     pub(super) fn is_gone(&mut self, cx: &mut Context<'_>) -> bool {
         match self {
@@ -100,6 +108,8 @@ impl<'c> Recipient<'_, 'c> {
 /// exchange ends.
 pub(crate) struct Audience {
     attendance: Cell<Attendance>,
+    /// The [`Client::read_limit`](sandarac_net::Client::read_limit) of the exchange.
+    read_limit: usize,
     /// Interim responses that the exchange has not forwarded yet. Their number is bounded by the fetch.
     interims: RefCell<Vec<Interim>>,
     /// The backend that was tried last.
@@ -128,9 +138,9 @@ enum Attendance {
 }
 
 impl Audience {
-    /// A client waits for the response.
-    pub(crate) fn attended() -> Audience {
-        Audience::new(Attendance::Attended)
+    /// A client waits for the response, whose exchange has this [`Client::read_limit`](sandarac_net::Client::read_limit).
+    pub(crate) fn attended(read_limit: usize) -> Audience {
+        Audience { read_limit, ..Audience::new(Attendance::Attended) }
     }
 
     /// No client waits, because the stored response was served already.
@@ -141,6 +151,7 @@ impl Audience {
     fn new(attendance: Attendance) -> Audience {
         Audience {
             attendance: Cell::new(attendance),
+            read_limit: usize::MAX,
             interims: RefCell::default(),
             asked: Cell::default(),
             begun: RefCell::default(),

@@ -99,7 +99,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             framing: BodyFraming::None,
             edits: &received.route.response,
         };
-        let audience = Audience::attended();
+        let audience = Audience::attended(usize::MAX);
         let response = attempt(&context, &request, link, &mut Recipient::Audience(&audience), false).await;
         let Ok(response) = response else { panic!("the origin answers") };
         let mut interims = Vec::new();

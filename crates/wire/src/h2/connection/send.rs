@@ -162,6 +162,16 @@ impl Connection {
         }
     }
 
+    /// Opens the window of a stream by `bytes` for good. Does nothing if the peer has sent everything.
+    pub fn widen(&mut self, id: u32, bytes: u32, out: &mut Vec<u8>) {
+        if let Some(stream) = self.streams.get_mut(id)
+            && stream.receiving != Half::Ended
+        {
+            stream.receive_window.change(bytes.into());
+            encode::window_update(out, id, bytes);
+        }
+    }
+
     /// The priority of a stream (RFC 9218).
     pub fn priority(&self, id: u32) -> Priority {
         self.streams.get(id).map(|stream| stream.priority).unwrap_or_default()
