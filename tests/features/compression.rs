@@ -196,6 +196,8 @@ fn what_is_not_to_be_compressed_stays_as_it_came() {
         ("/cookie", "set-cookie", true),
         ("/private", "private", true),
     ] {
+        // What is saved is known of a body that has arrived.
+        proxy.get(path).expect(200);
         for round in 1..=2 {
             let response = proxy.exchange(&get(path).with("Accept-Encoding", "gzip, br")).expect(200);
             assert_eq!(response.field("content-encoding"), None, "{path}");
@@ -301,9 +303,10 @@ fn a_validation_keeps_the_recodings() {
         Some(_) => reply(304).cache("max-age=60").with("ETag", "\"v1\"").with("X-Seen", "again"),
         None => html(page()).with("Age", "100"),
     });
+    proxy.get("/").expect(200);
     proxy.exchange(&accepting("gzip")).expect(200);
     let made = labelled(&proxy, "recoded_bytes_out", "gzip");
-    let response = proxy.exchange(&accepting("gzip").with("Cache-Control", "no-cache")).expect(200);
+    let response = proxy.exchange(&accepting("gzip")).expect(200);
     assert_eq!(response.field("x-seen"), Some("again"));
     assert_eq!(response.field("etag"), Some("W/\"v1\""));
     assert!(plain(&response) == page());
