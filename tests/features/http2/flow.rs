@@ -268,9 +268,10 @@ fn streams_whose_windows_stay_closed_hold_little_and_arrive_whole_once_they_open
     let large = page(1_000_000);
     let body = large.clone();
     // So much that no client has to hurry.
-    let (proxy, origin) = before_with("[cache]\nmemory = \"1GiB\"\n", move |request| match request.path() {
-        "/chunked" => reply(200).cache("no-store").body(&body).chunked(),
-        _ => reply(200).cache("no-store").body(&body),
+    let (proxy, origin) = before_with("[cache]\nmemory = \"1GiB\"\n", move |request| {
+        // Nothing is read ahead: what the spool holds is not the stream's.
+        let reply = reply(200).cache("no-store").with("X-Accel-Buffering", "no").body(&body);
+        if request.path() == "/chunked" { reply.chunked() } else { reply }
     });
     let before = proxy.resident_bytes();
     let mut all = ["/large", "/chunked", "/chunked"].map(|path| stuck(&proxy, path));

@@ -138,7 +138,7 @@ fn the_window_of_a_stream_grows_once_its_response_is_read() {
 
 #[test]
 fn clients_that_open_no_window_hold_little_of_responses_over_http_2() {
-    let (proxy, listener) = before("");
+    let (proxy, listener) = before("read_ahead = \"0B\"");
     let mut stuck = Http2::over(proxy.connect(), &[(4, 0)]);
     stuck.gives_windows = false;
     let streams: Vec<u32> = (0..100).map(|at| stuck.get(&format!("/{at}"), &[])).collect();
