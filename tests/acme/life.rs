@@ -1,6 +1,7 @@
 //! A certificate from its first order to its renewals.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ fn the_first_certificate_replaces_a_stand_in_and_a_restart_finds_it() {
     let node = Node::start(settings(&ca, &dir, &names), &clock);
     assert!(node.began_with_stand_in);
     let certificate = node.certificate(1);
+    assert!(node.heard.was_kept.load(Ordering::Relaxed), "a process that ends now would order another");
     let terms = node.event("the terms", |event| matches!(event, Event::TermsAccepted { .. })).to_string();
     assert!(terms.contains("accept the terms of service") && terms.ends_with("/terms"), "{terms}");
     node.event("the stand-in", |event| matches!(event, Event::StandIn { .. }));

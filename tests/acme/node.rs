@@ -1,7 +1,7 @@
 //! A process that keeps a certificate, and what it was told.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -41,6 +41,9 @@ pub(crate) struct Node {
 pub(crate) struct Heard {
     pub(crate) events: Mutex<Vec<Event>>,
     pub(crate) issued: Mutex<Vec<KeyedChain>>,
+    state: PathBuf,
+    /// Whether a certificate was in the state directory when the last one was issued or found.
+    pub(crate) was_kept: AtomicBool,
     /// The names whose challenge certificate is shown, and how many were.
     pub(crate) shown: Mutex<(Vec<String>, usize)>,
 }
@@ -58,6 +61,8 @@ impl Sink for Heard {
     }
 
     fn issued(&self, _: &[String], certificate: &KeyedChain) {
+        let certificates = std::fs::read_dir(self.state.join("certificates"));
+        self.was_kept.store(certificates.is_ok_and(|mut all| all.next().is_some()), Ordering::Relaxed);
         self.issued.lock().expect("no panic").push(certificate.clone());
     }
 
@@ -77,10 +82,11 @@ impl Node {
         static SEED: AtomicU64 = AtomicU64::new(1);
         let seed = SEED.fetch_add(1, Ordering::Relaxed);
         let clock = clock.clone();
+        let state = settings.state.clone();
         let acme = Acme::open(settings, Arc::new(move || clock.now()))?;
         let (challenges, progress) = (acme.challenges(), acme.progress());
         let began_with_stand_in = acme.is_stand_in();
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(Heard { state, ..Heard::default() });
         let sink = Arc::clone(&heard);
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {
@@ -144,7 +150,7 @@ impl Drop for Node {
 }
 
 /// The files below a directory whose name has a part.
-pub(crate) fn files(directory: &Path, part: &str) -> Vec<std::path::PathBuf> {
+pub(crate) fn files(directory: &Path, part: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).expect("a directory").flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.is_file() && path.to_string_lossy().contains(part));

@@ -268,8 +268,9 @@ impl Manager {
                 let not_after = certificate.validity.not_after;
                 if self.current.as_ref().is_none_or(|current| current.validity.not_after < not_after) {
                     let event = Event::Found { names: self.names(), not_after };
-                    self.serve(certificate, &event);
+                    self.current = Some(certificate);
                     self.unsaved = false;
+                    self.serve(&event);
                 }
             }
             // It is replaced.
@@ -278,13 +279,16 @@ impl Manager {
         }
     }
 
-    fn serve(&mut self, certificate: Certificate, event: &Event) {
-        self.sink.issued(&self.acme.settings.names, &certificate.keyed);
-        self.sink.event(event);
-        self.current = Some(certificate);
+    /// Passes a new current certificate on.
+    fn serve(&mut self, event: &Event) {
         self.window = None;
         self.ask_window = Timestamp::from_secs(0);
         self.warn_again = Timestamp::from_secs(0);
+        self.show_progress();
+        if let Some(current) = &self.current {
+            self.sink.issued(&self.acme.settings.names, &current.keyed);
+        }
+        self.sink.event(event);
     }
 
     /// Writes the current certificate to its file, if that has not succeeded yet.
@@ -353,10 +357,12 @@ impl Manager {
                 let validity = certificate.validity;
                 let now = self.now();
                 let event = Event::Issued { names: self.names(), not_after: validity.not_after };
-                self.serve(certificate, &event);
+                // Kept before it is used: a process that ends in between would order another.
+                self.current = Some(certificate);
                 self.unsaved = true;
                 self.save();
                 self.record(Attempts::succeeded(validity.not_after.since(validity.not_before), now));
+                self.serve(&event);
             }
             Err(Refusal { fault, retry_after }) => {
                 let now = self.now();
