@@ -26,6 +26,11 @@ fn separates(name: Name, byte: u8) -> bool {
     }
 }
 
+/// Whether a field names a file for this proxy to send. No client gets it.
+pub fn names_file(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"X-Sendfile") || name.eq_ignore_ascii_case(b"X-Accel-Redirect")
+}
+
 /// Whether a field is only for the caches before the client, and is removed from responses to clients: the
 /// tags above, Surrogate-Control and Sandarac-Cache-Control.
 pub fn is_surrogate_only(name: Name) -> bool {

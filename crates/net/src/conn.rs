@@ -277,6 +277,11 @@ impl Conn {
         self.queued + self.transport.held()
     }
 
+    /// Whether bytes in memory of the process wait for the socket.
+    pub(crate) fn holds_memory(&self) -> bool {
+        self.queue.iter().any(|piece| !matches!(piece, Piece::File(_)))
+    }
+
     /// Bytes that the socket has taken during the life of the connection.
     pub fn sent(&self) -> u64 {
         self.sent - self.transport.held() as u64

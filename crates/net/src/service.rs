@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -41,9 +41,10 @@ pub struct SessionLimits {
 }
 
 impl SessionLimits {
-    /// The rate at which a client must take a response now. `pressure` is [`Service::memory_pressure`].
-    pub(crate) fn min_rate_out(&self, pressure: &AtomicBool) -> MinimumRate {
-        if pressure.load(Ordering::Relaxed) { self.min_rate_under_pressure } else { self.min_rate_out }
+    /// The rate at which a client must take a response now. `presses` is whether there is [memory
+    /// pressure](Service::memory_pressure) that this client adds to.
+    pub(crate) fn min_rate_out(&self, presses: bool) -> MinimumRate {
+        if presses { self.min_rate_under_pressure } else { self.min_rate_out }
     }
 }
 
@@ -101,6 +102,9 @@ pub trait Service: Meter + 'static {
     /// Whether the memory that clients hold is needed, so that they have to take responses faster. May change
     /// at any time.
     fn memory_pressure(&self) -> &AtomicBool;
+
+    /// The same for clients of HTTP/2, whose streams hold memory of their own.
+    fn stream_pressure(&self) -> &AtomicBool;
 
     /// Bytes that streams of HTTP/2 hold for slow clients and for slow exchanges, on all connections. Sessions count here.
     fn held_by_streams(&self) -> &AtomicUsize;

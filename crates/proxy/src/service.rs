@@ -292,6 +292,10 @@ impl Service for Core {
         &self.shared.memory_pressure
     }
 
+    fn stream_pressure(&self) -> &AtomicBool {
+        &self.shared.stream_pressure
+    }
+
     fn held_by_streams(&self) -> &AtomicUsize {
         &self.shared.held_by_streams
     }

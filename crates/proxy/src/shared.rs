@@ -56,12 +56,16 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
+    /// Whether clients of HTTP/2 must.
+    pub(crate) stream_pressure: AtomicBool,
     /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges.
     pub(crate) held_by_streams: AtomicUsize,
     /// The memory and the disk of bodies that wait for slow clients.
     pub(crate) spool: Arc<SpoolSpace>,
-    /// The memory of encoders and decoders.
-    pub(crate) coding_memory: CodingMemory,
+    /// The memory of encoders, without which a body is sent as it is.
+    pub(crate) encoding_memory: CodingMemory,
+    /// The memory of decoders, without which a client may get what it cannot read. Encoders leave it alone.
+    pub(crate) decoding_memory: CodingMemory,
     /// The recodings of stored objects that are being made.
     pub(crate) recoding: InProgress,
     pub(crate) upkeep_mailbox: Mailbox,
@@ -112,8 +116,10 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
+            stream_pressure: AtomicBool::new(false),
             held_by_streams: AtomicUsize::new(0),
-            coding_memory: CodingMemory::default(),
+            encoding_memory: CodingMemory::default(),
+            decoding_memory: CodingMemory::default(),
             recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
@@ -233,11 +239,13 @@ impl Shared {
         self.held_by_streams.load(Ordering::Relaxed)
     }
 
-    /// Requires clients to read faster while they hold too much memory, of evicted objects or in streams, which serves no one else.
-    /// MUST be called several times a second.
+    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no one else. What streams
+    /// hold counts against clients of HTTP/2 alone: to cut others off would free nothing of it. MUST be called several times a second.
     pub fn look_at_clients(&self) {
-        let held = self.store.held_bytes() + self.held_by_streams();
-        self.memory_pressure.store(held > self.store.settings().limit / HELD_SHARE, Ordering::Relaxed);
+        let most = self.store.settings().limit / HELD_SHARE;
+        let held = self.store.held_bytes();
+        self.memory_pressure.store(held > most, Ordering::Relaxed);
+        self.stream_pressure.store(held + self.held_by_streams() > most, Ordering::Relaxed);
     }
 
     /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.

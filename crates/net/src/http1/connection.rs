@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::thread::LocalKey;
 use std::time::{Duration, Instant};
@@ -372,7 +372,9 @@ pub(super) fn poll_room(
         Poll::Pending => {
             loop {
                 let sent = conn.taken();
-                let left = rate.waits(sent, limits.min_rate_out(pressure));
+                // Who waits for a file holds no memory that the pressure is about.
+                let presses = pressure.load(Ordering::Relaxed) && conn.holds_memory();
+                let left = rate.waits(sent, limits.min_rate_out(presses));
                 let still = limits.send_timeout.saturating_sub(rate.still(sent));
                 let Some(left) = left.filter(|_| !still.is_zero()) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

@@ -103,6 +103,25 @@ fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
     });
 }
 
+/// Regression: clients that shared a busy machine lost files, although to cut them off freed nothing.
+#[test]
+fn a_client_that_waits_for_a_file_is_not_hurried_by_memory_pressure() {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (ours, _theirs) = pair();
+        let mut conn = Conn::new(ours);
+        let file = Arc::new(File::from(memfd_create("body", MemfdFlags::CLOEXEC).unwrap()));
+        file.set_len(BODY as u64).unwrap();
+        conn.enqueue(Piece::File(FileRange { file, start: 0, len: BODY, may_wait: false }));
+        let (pressure, mut timer, mut rate) = (AtomicBool::new(true), Timer::new(), RateGauge::new());
+        let waits = poll_fn(|cx| {
+            let room = poll_room(cx, &mut conn, &mut timer, 0, &limits(), &pressure, &mut rate);
+            Poll::Ready(room.is_pending())
+        });
+        assert!(waits.await);
+    });
+}
+
 /// Answers `/whole` and `/file` in place, and everything else with the content of the request body.
 struct Echo {
     pressure: AtomicBool,
@@ -213,6 +232,10 @@ impl Service for Echo {
 
     fn memory_pressure(&self) -> &AtomicBool {
         &self.pressure
+    }
+
+    fn stream_pressure(&self) -> &AtomicBool {
+        unreachable!("its clients speak HTTP/1")
     }
 
     fn accept_failed(&self, _: &io::Error) {}

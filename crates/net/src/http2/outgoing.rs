@@ -32,6 +32,11 @@ pub(super) enum Wrote {
 }
 
 impl Outgoing {
+    /// Whether any of it is in memory of the process.
+    pub(super) fn holds_memory(&self) -> bool {
+        self.first.iter().chain(&self.rest).any(|piece| !matches!(piece, Piece::File(_)))
+    }
+
     /// Adds a piece of the body.
     pub(super) fn add(&mut self, piece: Piece) {
         if !piece.is_empty() {

@@ -377,7 +377,8 @@ impl<'s, S: Service> Session<'s, S> {
         let mut next: Option<Duration> = None;
         let mut judge_in = |wait: Duration| next = Some(next.map_or(wait, |before| before.min(wait)));
         // Output waits for the socket, or for the window of the connection.
-        let minimum = limits.min_rate_out(self.service.memory_pressure());
+        let presses = self.service.stream_pressure().load(Ordering::Relaxed);
+        let minimum = limits.min_rate_out(presses);
         if self.conn.queued() > 0 || streams.has_scheduled() {
             let sent = self.conn.taken();
             let in_time = self.rate_out.still(sent) < limits.send_timeout;
@@ -393,7 +394,7 @@ impl<'s, S: Service> Session<'s, S> {
             return Ok(next);
         }
         // A response waits for the window of its stream.
-        let (slow, has_others) = streams.judge_stalled(&limits, minimum);
+        let (slow, has_others) = streams.judge_stalled(&limits, presses);
         (0..slow).for_each(|_| self.service.cut_off());
         if has_others {
             judge_in(JUDGE_EVERY.min(limits.send_timeout));

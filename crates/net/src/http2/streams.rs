@@ -7,7 +7,7 @@ use super::incoming::{Arrived, Incoming};
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
 use crate::service::SessionLimits;
-use crate::{MinimumRate, Moment, Output, RateGauge};
+use crate::{Moment, Output, RateGauge};
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_wire::h2::connection::Connection;
 use sandarac_wire::h2::{ErrorCode, Priority};
@@ -308,7 +308,8 @@ impl Streams {
     }
 
     /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled.
-    pub(super) fn judge_stalled(&mut self, limits: &SessionLimits, minimum: MinimumRate) -> (usize, bool) {
+    /// `presses` is whether there is memory pressure, which streams that hold no memory, such as those with files, do not add to.
+    pub(super) fn judge_stalled(&mut self, limits: &SessionLimits, presses: bool) -> (usize, bool) {
         if self.stalled == 0 {
             return (0, false);
         }
@@ -316,6 +317,8 @@ impl Streams {
         let mut others = false;
         for (id, stream) in self.open.iter_mut().filter(|(_, stream)| stream.is_stalled) {
             let in_time = stream.rate.still(stream.sent) < limits.send_timeout;
+            let minimum =
+                limits.min_rate_out(presses && (stream.waiting > 0 || stream.outgoing.holds_memory()));
             if stream.rate.waits(stream.sent, minimum).is_some() && in_time {
                 others = true;
             } else {

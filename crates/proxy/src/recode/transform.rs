@@ -49,13 +49,13 @@ impl Transform {
         from: Option<Coding>,
         level: Level,
     ) -> Result<Transform, Uncompressed> {
-        let bytes = match (to, from) {
-            (Some(to), _) => Encoder::memory(to),
-            (None, Some(from)) => Decoder::memory(from),
+        let shared = &core.shared;
+        let (bytes, memory) = match (to, from) {
+            (Some(to), _) => (Encoder::memory(to), &shared.encoding_memory),
+            (None, Some(from)) => (Decoder::memory(from), &shared.decoding_memory),
             (None, None) => return Err(Uncompressed::CodingUnknown),
         };
-        let limit = core.shared.store.settings().limit;
-        let memory = core.shared.coding_memory.take(bytes, limit).ok_or(Uncompressed::Busy)?;
+        let memory = memory.take(bytes, shared.store.settings().limit).ok_or(Uncompressed::Busy)?;
         let coder = match (to, from) {
             (Some(to), _) => Coder::Encoder(Encoder::new(to, level, None).map_err(|_| Uncompressed::Busy)?),
             (None, Some(from)) => Coder::Decoder(Decoder::new(from)),

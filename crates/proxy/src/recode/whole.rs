@@ -48,7 +48,8 @@ async fn make(core: &Core, object: &Arc<Object>, coding: Option<Coding>, level: 
     // The tables of a decoder are no larger than what it yields, which is taken as it comes.
     let coder = coding.map_or(0, Encoder::memory);
     let bytes = coder.saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
-    let mut memory = core.shared.coding_memory.take(bytes, limit).ok_or(Uncompressed::Busy)?;
+    let memory = if coding.is_some() { &core.shared.encoding_memory } else { &core.shared.decoding_memory };
+    let mut memory = memory.take(bytes, limit).ok_or(Uncompressed::Busy)?;
     let body = match coding {
         Some(coding) => encoded(object, coding, level, len).await,
         None => decoded(object, |bytes| memory.bytes() >= bytes || memory.add(bytes, limit)).await,
