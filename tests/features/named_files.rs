@@ -215,3 +215,20 @@ fn the_backend_is_free_while_a_client_reads_its_file() {
     assert_eq!((begun.status, begun.field("content-length")), (200, Some("67108864")));
     site.proxy.get("/other").expect(200);
 }
+
+/// Regression: both fields went out in interim responses and in trailers.
+#[test]
+fn no_client_learns_of_a_file_from_interim_responses_or_trailers() {
+    let origin = Origin::new(|_| {
+        let hints = "X-Sendfile: /srv/a\r\nX-Accel-Redirect: /b\r\nLink: </style.css>\r\n";
+        let reply = reply(200).interim(103, hints).chunked().body("page");
+        reply.trailer("X-Sendfile", "/srv/a").trailer("X-Accel-Redirect", "/b").trailer("X-Sum", "1")
+    });
+    let config = crate::site(&origin.url(), "cache = \"pass\"", "");
+    let proxy =
+        sandarac().config(config.replace("[[route]]", "forward_trailers = true\n\n[[route]]")).start();
+    let response = proxy.exchange(&get("/").with("TE", "trailers").with("Connection", "TE")).expect(200);
+    assert_eq!(response.interim[0].field("link"), Some("</style.css>"));
+    let told = format!("{response:?}").to_ascii_lowercase();
+    assert!(told.contains("x-sum") && !told.contains("x-sendfile") && !told.contains("x-accel"), "{told}");
+}
