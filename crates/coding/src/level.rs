@@ -1,4 +1,4 @@
-//! How much is spent on a smaller body.
+//! The effort that is spent on a smaller body.
 
 /// How much time is spent for a smaller body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

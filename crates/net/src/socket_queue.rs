@@ -1,4 +1,4 @@
-//! What the system holds of a connection's output.
+//! The output of a connection that the system still holds.
 
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use std::ffi::c_int;

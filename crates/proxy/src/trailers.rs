@@ -6,7 +6,7 @@
 //! clients that read them (RFC 9110 §6.5.1).
 
 use crate::unkeyed::is_suspect;
-use sandarac_message::tags::{is_surrogate_only, names_file};
+use sandarac_message::tags::is_for_proxies;
 use sandarac_message::{Field, FieldsBuf};
 use sandarac_wire::h1::encode;
 
@@ -40,8 +40,7 @@ pub(crate) fn of_request(trailers: &FieldsBuf, rule: Option<&TrailerRule>) -> Fi
 
 /// The trailers of a response that `rule` allows for the client.
 pub(crate) fn for_client(trailers: &FieldsBuf, rule: Option<&TrailerRule>) -> FieldsBuf {
-    let is_ours = |field: &Field<'_>| is_surrogate_only(field.id) || names_file(field.name);
-    kept(trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_ours(field))
+    kept(trailers, |field| rule.is_some_and(|rule| rule.admits(field)) && !is_for_proxies(field))
 }
 
 fn kept(trailers: &FieldsBuf, goes_on: impl Fn(&Field<'_>) -> bool) -> FieldsBuf {

@@ -1,4 +1,4 @@
-//! What `check` finds about FastCGI on this machine: document roots, front controllers, and sockets without a listener.
+//! The findings of `check` about FastCGI on this machine: document roots, front controllers, and sockets without a listener.
 
 use std::fs;
 use std::path::Path;

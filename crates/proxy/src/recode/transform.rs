@@ -1,6 +1,6 @@
 //! A body that is recoded as it is sent.
 
-use super::memory::Taken;
+use super::memory::{CodingMemory, Taken};
 use crate::Counters;
 use crate::core::Core;
 use crate::tally::{CodedFrom, CodedTo};
@@ -50,15 +50,17 @@ impl Transform {
         level: Level,
     ) -> Result<Transform, Uncompressed> {
         let shared = &core.shared;
-        let (bytes, memory) = match (to, from) {
-            (Some(to), _) => (Encoder::memory(to), &shared.encoding_memory),
-            (None, Some(from)) => (Decoder::memory(from), &shared.decoding_memory),
-            (None, None) => return Err(Uncompressed::CodingUnknown),
+        let take = |memory: &CodingMemory, bytes| {
+            memory.take(bytes, shared.store.settings().limit).ok_or(Uncompressed::Busy)
         };
-        let memory = memory.take(bytes, shared.store.settings().limit).ok_or(Uncompressed::Busy)?;
-        let coder = match (to, from) {
-            (Some(to), _) => Coder::Encoder(Encoder::new(to, level, None).map_err(|_| Uncompressed::Busy)?),
-            (None, Some(from)) => Coder::Decoder(Decoder::new(from)),
+        let (memory, coder) = match (to, from) {
+            (Some(to), _) => (
+                take(&shared.encoding_memory, Encoder::memory(to))?,
+                Coder::Encoder(Encoder::new(to, level, None).map_err(|_| Uncompressed::Busy)?),
+            ),
+            (None, Some(from)) => {
+                (take(&shared.decoding_memory, Decoder::memory(from))?, Coder::Decoder(Decoder::new(from)))
+            }
             (None, None) => return Err(Uncompressed::CodingUnknown),
         };
         let counters = core.counters.clone();

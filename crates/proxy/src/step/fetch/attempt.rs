@@ -10,7 +10,7 @@ use super::response_fields::end_to_end;
 use crate::upload::Upload;
 use crate::{Counter, Fault};
 use sandarac_balance::AttemptOutcome;
-use sandarac_message::tags::{is_surrogate_only, names_file};
+use sandarac_message::tags::is_for_proxies;
 use sandarac_message::{Fields, FieldsBuf, TooLarge};
 use sandarac_net::{StreamFault, wall};
 use std::future::poll_fn;
@@ -144,7 +144,7 @@ fn send_head(
 /// are dropped.
 fn fields_of_interim(request: &OriginRequest<'_>, received: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
     let mut fields = end_to_end(Vec::new(), received)?;
-    fields.retain(|field| !is_surrogate_only(field.id) && !names_file(field.name));
+    fields.retain(|field| !is_for_proxies(&field));
     request.edits.edited().for_each(|name| fields.remove_named(name));
     Ok(fields)
 }

@@ -11,15 +11,13 @@ use crate::core::Core;
 use crate::files::{FileAt, FileBody, FileFound, NamedFile, NotSent};
 use crate::pool::SitePool;
 use crate::site::Site;
+use sandarac_message::tags::{X_ACCEL_REDIRECT, X_SENDFILE, names_file};
 use sandarac_message::target::{other_readings, route_path, split_query};
 use sandarac_message::{
     Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHeadBuf, TooLarge, decimal,
 };
 use sandarac_net::{Base, Length, Response, boxed, wall};
 use sandarac_policy::{Action, Edits};
-
-const X_ACCEL_REDIRECT: &[u8] = b"X-Accel-Redirect";
-const X_SENDFILE: &[u8] = b"X-Sendfile";
 
 /// The length of the page with which php-fpm answers requests for a script that it does not find.
 const NO_SCRIPT_PAGE: u64 = "File not found.\n".len() as u64;
@@ -45,10 +43,7 @@ pub(super) async fn follow(
     mut arrived: Box<OriginResponse>,
 ) -> Result<Box<OriginResponse>, Fault> {
     let fields = arrived.head.fields.view();
-    if !fields
-        .iter()
-        .any(|field| field.id == Name::Other && (is_accel(field.name) || is_sendfile(field.name)))
-    {
+    if !fields.iter().any(|field| names_file(&field)) {
         arrived.only_if_stated = asked.pool.application.is_some()
             && arrived.head.status == 404
             && arrived.link.remaining() == Some(NO_SCRIPT_PAGE);
@@ -63,14 +58,6 @@ pub(super) async fn follow(
         None => Ok(arrived),
         Some(named) => boxed(|| send(asked, arrived, named)).await,
     }
-}
-
-fn is_accel(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(X_ACCEL_REDIRECT)
-}
-
-fn is_sendfile(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(X_SENDFILE)
 }
 
 /// The file that a response names; `None` if it names none, or its pool may not. An error if the name leads to nothing that the
