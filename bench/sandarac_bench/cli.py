@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import resource
@@ -63,9 +62,7 @@ def _parse(arguments):
     options = parser.parse_args(arguments)
     options.rows = _names(parser, options.rows, ROWS, {**GROUPS, "all": ROWS})
     options.servers = _names(parser, options.servers, PEERS, {})
-    options.cores = [int(core) for core in options.cores.split(",")]
-    if len(options.cores) != 2 or not set(options.cores) <= os.sched_getaffinity(0):
-        parser.error("--cores takes two cores this process may use")
+    options.cores = machine.two_cores(parser, options.cores)
     options.effort = _effort(options)
     return options
 
@@ -93,9 +90,7 @@ def _compare(options):
     _raise_descriptor_limit(options.effort.idle_connections)
     os.sched_setaffinity(0, {options.cores[1]})
     run = {
-        "date": datetime.date.today().isoformat(),
-        "commit": record.commit(),
-        "machine": machine.describe(binary),
+        **record.begin(binary),
         "settings": {**dataclasses.asdict(options.effort), "cores": options.cores},
         "rows": {},
     }

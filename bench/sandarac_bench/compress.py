@@ -5,26 +5,22 @@ proxy has one response at a time to compress.
 """
 
 import argparse
-import datetime
 import http.client
 import json
 import os
 import random
 import shutil
 import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from . import machine, record, tools
+from . import machine, peers, record, tools
+from .process import Daemon, StartFailed
 
 _SIZE = 100_000
 _LEVELS = range(1, 10)
-_TICK = os.sysconf("SC_CLK_TCK")
 _SANDARAC = {"gzip": ("fast", "normal", "best"), "br": ("fast", "normal", "best"), "zstd": ("fast", "normal", "best")}
 
 
@@ -34,7 +30,7 @@ def main(arguments=None):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         run = _run(options)
-    except tools.Missing as failure:
+    except (tools.Missing, StartFailed) as failure:
         print(failure, file=sys.stderr)
         return 2
     missed = [line["body"] for line in run["bars"] if not line["met"]]
@@ -55,9 +51,7 @@ def _parse(arguments):
     parser.add_argument("--cores", default="0,1", help="core of the proxy, core of everything else (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="where to write the results (default: bench/runs/DATE-compress.json)")
     options = parser.parse_args(arguments)
-    options.cores = [int(core) for core in options.cores.split(",")]
-    if len(options.cores) != 2 or not set(options.cores) <= os.sched_getaffinity(0):
-        parser.error("--cores takes two cores this process may use")
+    options.cores = machine.two_cores(parser, options.cores)
     return options
 
 
@@ -83,36 +77,17 @@ def bodies():
     return {"html": page.encode(), "json": json.dumps(items).encode()}
 
 
-class _Server:
-    """A server on a core of its own."""
-
-    def __init__(self, command, core, port, ready=None):
-        self.port = port
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                return
-            except OSError:
-                if self.process.poll() is not None:
-                    raise tools.Missing(f"{command[0]} does not start: {self.process.stderr.read().decode()}") from None
-                time.sleep(0.05)
-        raise tools.Missing(f"{command[0]} does not listen")
-
-    def cpu(self):
-        """Seconds of user and system time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / _TICK
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-def _free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
+def _start(directory, name, command, core, port):
+    # It goes when the server is stopped; the configurations stay for the next round.
+    own = directory / f"run {name}"
+    own.mkdir()
+    server = peers.Server(name, port, Daemon(command, core, own / "output"), own)
+    try:
+        peers.wait_until_listening(server)
+    except StartFailed:
+        server.stop()
+        raise
+    return server
 
 
 def _nginx(directory, name, port, server):
@@ -131,7 +106,7 @@ def _proxies(directory, binary, origin):
     """The proxies by name: command and port."""
     upstream = f"upstream origin {{ server 127.0.0.1:{origin}; keepalive 8; keepalive_requests 1000000; }}"
     for level in _LEVELS:
-        port = _free_port()
+        port = peers.free_port()
         server = (
             f"{upstream}\nserver {{ listen 127.0.0.1:{port}; gzip on; gzip_comp_level {level}; gzip_types application/json;\n"
             'location / { proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; } }'
@@ -139,7 +114,7 @@ def _proxies(directory, binary, origin):
         yield f"nginx gzip {level}", "gzip", _nginx(directory, f"gzip-{level}", port, server), port
     for coding, levels in _SANDARAC.items():
         for level in levels:
-            port = _free_port()
+            port = peers.free_port()
             file = directory / f"{coding}-{level}.toml"
             file.write_text(
                 f'threads = 1\n[[listen]]\naddress = "127.0.0.1:{port}"\n[pool.origin]\nbackends = ["http://127.0.0.1:{origin}"]\n'
@@ -152,7 +127,7 @@ def _proxies(directory, binary, origin):
 def _ask(server, name, coding, requests):
     """Asks for a body so often, and returns CPU time of the server per response in microseconds, and bytes of the body."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
-    before, size = server.cpu(), 0
+    before, size = server.daemon.cpu_seconds(), 0
     for _ in range(requests):
         connection.request("GET", f"/body.{name}", headers={"Accept-Encoding": coding})
         response = connection.getresponse()
@@ -160,7 +135,7 @@ def _ask(server, name, coding, requests):
         if response.status != 200 or response.headers.get("Content-Encoding") != coding:
             raise tools.Missing(f"{response.status} with the coding {response.headers.get('Content-Encoding')}, not {coding}")
         size = len(body)
-    spent = server.cpu() - before
+    spent = server.daemon.cpu_seconds() - before
     connection.close()
     return spent / requests * 1e6, size
 
@@ -169,15 +144,16 @@ def _run(options):
     if missing := tools.install(["nginx"], False):
         raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
     binary = tools.sandarac(options.binary)
-    run = {"date": datetime.date.today().isoformat(), "commit": record.commit(), "machine": machine.describe(binary), "lines": {}, "bars": []}
+    run = {**record.begin(binary), "lines": {}, "bars": []}
     os.sched_setaffinity(0, {options.cores[1]})
     with tempfile.TemporaryDirectory(prefix="sandarac-bench-", ignore_cleanup_errors=True) as place:
         directory = Path(place)
         directory.chmod(0o755)
         for name, body in bodies().items():
             (directory / f"body.{name}").write_bytes(body)
-        port = _free_port()
-        origin = _Server(_nginx(directory, "origin", port, f"server {{ listen 127.0.0.1:{port}; root {directory}; }}"), options.cores[1], port)
+        port = peers.free_port()
+        plain = f"server {{ listen 127.0.0.1:{port}; root {directory}; }}"
+        origin = _start(directory, "origin", _nginx(directory, "origin", port, plain), options.cores[1], port)
         try:
             measured = _measure(options, directory, binary, port)
         finally:
@@ -193,7 +169,7 @@ def _measure(options, directory, binary, origin):
     measured = {}
     for _ in range(options.rounds):
         for name, coding, command, port in proxies:
-            server = _Server(command, options.cores[0], port)
+            server = _start(directory, name, command, options.cores[0], port)
             try:
                 for body in bodies():
                     _ask(server, body, coding, 20)

@@ -1,9 +1,7 @@
 """The command line of a bench that consists of lines: its usual options, the run, and the summary."""
 
 import argparse
-import datetime
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -14,7 +12,6 @@ from . import closed_loop, load, machine, record, tools
 from .line import table
 from .process import StartFailed
 
-_DESCRIPTORS = 20000
 # The share of a core that others may take before the times of a line are marked.
 _NOISY = 0.15
 
@@ -39,9 +36,7 @@ def options(made, names, arguments):
     for name in found.only:
         if name not in names:
             made.error(f"unknown line {name!r}; known: {', '.join(names)}")
-    found.cores = [int(core) for core in found.cores.split(",")]
-    if len(found.cores) != 2 or not set(found.cores) <= os.sched_getaffinity(0):
-        made.error("--cores takes two cores this process may use")
+    found.cores = machine.two_cores(made, found.cores)
     return found
 
 
@@ -67,12 +62,9 @@ def _run(given, lines, programs, needed, make_stack):
     if missing & needed:
         raise tools.Missing(f"needed, and missing: {', '.join(sorted(missing & needed))}")
     binary = tools.sandarac(given.binary)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
+    tools.allow_descriptors()
     run = {
-        "date": datetime.date.today().isoformat(),
-        "commit": record.commit(),
-        "machine": machine.describe(binary),
+        **record.begin(binary),
         "lines": {},
     }
     described = run["machine"]

@@ -32,6 +32,14 @@ _VERSIONS = {
 }
 
 
+def two_cores(parser, text):
+    """The two cores of the option `--cores`. Ends the program with a message of `parser` if this process may not use them."""
+    cores = [int(core) for core in text.split(",")]
+    if len(cores) != 2 or not set(cores) <= os.sched_getaffinity(0):
+        parser.error("--cores takes two cores this process may use")
+    return cores
+
+
 def describe(binary):
     """Cores, memory, kernel and the version of every program taking part."""
     cpu = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import load, tools
+from . import tools
 from .process import Daemon, StartFailed
 
 TEMPLATES = tools.BENCH / "peers"

@@ -1,9 +1,10 @@
 """Keeping of results in `runs/`."""
 
+import datetime
 import json
 import subprocess
 
-from . import tools
+from . import machine, tools
 
 RUNS = tools.BENCH / "runs"
 
@@ -12,6 +13,11 @@ def commit():
     """The commit that is checked out, or None."""
     done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=tools.ROOT, capture_output=True, text=True)
     return done.stdout.strip() or None
+
+
+def begin(binary):
+    """A run without results: the day, the commit, and the machine with the programs taking part, `binary` among them."""
+    return {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": machine.describe(binary)}
 
 
 def keep(run, path=None, kind=""):

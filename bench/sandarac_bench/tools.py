@@ -1,9 +1,13 @@
 """The programs the bench needs: Debian packages, the C programs beside it, and Sandarac itself."""
 
 import os
+import resource
 import shutil
 import subprocess
 from pathlib import Path
+
+# Open files of one process: more than the connections of any line.
+_DESCRIPTORS = 20000
 
 BENCH = Path(__file__).resolve().parent.parent
 ROOT = BENCH.parent
@@ -91,6 +95,12 @@ def build_tls_programs():
     if done.returncode:
         raise Missing("the programs in bench/tls-programs did not build")
     return Path(os.environ.get("CARGO_TARGET_DIR", here / "target")) / "release"
+
+
+def allow_descriptors():
+    """Lets this process and the servers it starts open many connections."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
 
 
 def sandarac(binary):

@@ -2,15 +2,13 @@
 
 import argparse
 import dataclasses
-import datetime
-import json
 import random
 import signal
 import sys
 import tempfile
 from pathlib import Path
 
-from .. import load, machine, record, tools
+from .. import load, record, tools
 from ..process import StartFailed
 from . import report
 from .cases import ALGORITHMS, CASES, QUICK, RIVALS, Effort
@@ -75,9 +73,7 @@ def _run(options):
     binary = tools.sandarac(options.binary)
     effort = options.effort
     run = {
-        "date": datetime.date.today().isoformat(),
-        "commit": record.commit(),
-        "machine": machine.describe(binary),
+        **record.begin(binary),
         "settings": {**dataclasses.asdict(effort), "pool": options.pool},
         "cases": {},
     }

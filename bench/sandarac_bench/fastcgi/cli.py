@@ -1,9 +1,7 @@
 """The command line of `bench/fastcgi`."""
 
 import argparse
-import datetime
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -19,7 +17,6 @@ _CLIENTS = (1, 8, 64, 512)
 _NAMES = ("sandarac", "nginx")
 # The share of a core that others may take before the times of a line are marked.
 _NOISY = 0.15
-_DESCRIPTORS = 20000
 
 
 def main(arguments=None):
@@ -53,9 +50,7 @@ def _parse(arguments):
     parser.add_argument("--out", type=Path, help="where to write the results (default: bench/runs/DATE-fastcgi.json)")
     options = parser.parse_args(arguments)
     options.clients = [int(clients) for clients in options.clients.split(",")]
-    options.cores = [int(core) for core in options.cores.split(",")]
-    if len(options.cores) != 2 or not set(options.cores) <= os.sched_getaffinity(0):
-        parser.error("--cores takes two cores this process may use")
+    options.cores = machine.two_cores(parser, options.cores)
     return options
 
 
@@ -63,12 +58,9 @@ def _run(options):
     if missing := tools.install(["wrk", "nginx"], False):
         raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
     binary = tools.sandarac(options.binary)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
+    tools.allow_descriptors()
     run = {
-        "date": datetime.date.today().isoformat(),
-        "commit": record.commit(),
-        "machine": machine.describe(binary),
+        **record.begin(binary),
         "lines": {},
     }
     described = run["machine"]

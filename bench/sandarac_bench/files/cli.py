@@ -1,7 +1,6 @@
 """The command line of `bench/files`."""
 
 import argparse
-import datetime
 import math
 import os
 import signal
@@ -61,7 +60,7 @@ def _parse(arguments):
     for name in options.only:
         if name not in CELLS:
             parser.error(f"there is no cell {name}")
-    options.cores = [int(core) for core in options.cores.split(",")]
+    options.cores = machine.two_cores(parser, options.cores)
     return options
 
 
@@ -70,8 +69,7 @@ def _run(options):
     if missing & {"wrk", "cc"}:
         raise tools.Missing(f"missing: {', '.join(sorted(missing))}")
     binary = tools.sandarac(options.binary)
-    run = {"date": datetime.date.today().isoformat(), "commit": record.commit(), "machine": machine.describe(binary)}
-    run |= {"rounds": options.rounds, "seconds": options.seconds, "lines": {}}
+    run = record.begin(binary) | {"rounds": options.rounds, "seconds": options.seconds, "lines": {}}
     began, quiet = time.monotonic(), machine.Quiet(options.cores, closed_loop.own_cpu_seconds)
     with tempfile.TemporaryDirectory(prefix="sandarac-bench-") as directory:
         os.chmod(directory, 0o755)

@@ -1,10 +1,8 @@
 """The command line of `bench/slow-clients`."""
 
 import argparse
-import datetime
 import json
 import os
-import resource
 import signal
 import statistics
 import sys
@@ -16,7 +14,6 @@ from .. import load, machine, peers, record, tools
 from ..process import Daemon, StartFailed
 from .clients import SlowClients
 
-_DESCRIPTORS = 20000
 _WORKERS = 4
 _PAGE = 5 << 20
 _RATE = 10_000
@@ -77,7 +74,7 @@ def _parse(arguments):
     parser.add_argument("--directory", type=Path, help="where bodies wait (default: one in /var/tmp)")
     parser.add_argument("--out", type=Path, help="where to write the results (default: bench/runs/DATE-slow-clients.json)")
     options = parser.parse_args(arguments)
-    options.cores = [int(core) for core in options.cores.split(",")]
+    options.cores = machine.two_cores(parser, options.cores)
     return options
 
 
@@ -85,12 +82,9 @@ def _run(options):
     if missing := tools.install(["wrk", "cc"], False):
         raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
     binary = tools.sandarac(options.binary)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
+    tools.allow_descriptors()
     run = {
-        "date": datetime.date.today().isoformat(),
-        "commit": record.commit(),
-        "machine": machine.describe(binary),
+        **record.begin(binary),
         "clients": options.clients,
         "samples": [],
         "bars": [],

@@ -1,9 +1,7 @@
 """The command line of `bench/tiers`."""
 
 import argparse
-import datetime
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -31,7 +29,6 @@ LINES = {
     "ram-file": hits.ram_file,
     "pages": shellac.pages,
 }
-_DESCRIPTORS = 20000
 # The share of a core that others may take before the times of a line are marked.
 _NOISY = 0.15
 
@@ -70,9 +67,7 @@ def _parse(arguments):
     for name in options.only:
         if name not in LINES:
             parser.error(f"unknown line {name!r}; known: {', '.join(LINES)}")
-    options.cores = [int(core) for core in options.cores.split(",")]
-    if len(options.cores) != 2 or not set(options.cores) <= os.sched_getaffinity(0):
-        parser.error("--cores takes two cores this process may use")
+    options.cores = machine.two_cores(parser, options.cores)
     return options
 
 
@@ -81,13 +76,10 @@ def _run(options):
     if missing & {"cc", "memcached", "wrk"}:
         raise tools.Missing("a C compiler, memcached and wrk are needed")
     binary = tools.sandarac(options.binary)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
+    tools.allow_descriptors()
     os.sched_setaffinity(0, {options.cores[1]})
     run = {
-        "date": datetime.date.today().isoformat(),
-        "commit": record.commit(),
-        "machine": machine.describe(binary),
+        **record.begin(binary),
         "lines": {},
     }
     described = run["machine"]
