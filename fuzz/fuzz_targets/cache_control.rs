@@ -1,4 +1,5 @@
-//! Cache-Control and what follows from it: letter case changes nothing, `no-store` is obeyed, and what has become stale is never fresh again.
+//! Cache-Control and what follows from it: letter case changes nothing, `no-store` is obeyed, and what has become stale is
+//! never fresh again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

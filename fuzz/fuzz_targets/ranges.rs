@@ -1,5 +1,5 @@
-//! Range and Content-Range: what is selected lies within, covers what was asked for and never twice; what is written is read back. The
-//! first eight bytes are the length of the representation.
+//! Range and Content-Range: what is selected lies within, covers what was asked for and never twice; what is written is read
+//! back. The first eight bytes are the length of the representation.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -63,8 +63,8 @@ fn a_file_that_is_written_in_place_is_not_taken_half_written() {
     watched.is_emptied();
     let begun = Instant::now();
     writer.write_all(b"http://127.0.0.1:8002\nhttp://127.0.0.1:80").unwrap();
-    // For longer than changes take to be looked at: nothing is told, unless the machine has let the file rest for so long that its
-    // last line counts.
+    // For longer than changes take to be looked at: nothing is told, unless the machine has let the file rest for so long that
+    // its last line counts.
     let told = watched.within(Duration::from_millis(200));
     assert!(told.is_none() || begun.elapsed() >= Duration::from_secs(1), "{told:?}");
     writer.write_all(b"03\n").unwrap();

@@ -52,8 +52,8 @@ impl Watched {
         self.within(PATIENCE).unwrap_or_else(|| panic!("nothing was told in {PATIENCE:?}"))
     }
 
-    /// The next event that is not of a busy machine, if there is one in this time. There servers answer late at any time, and the
-    /// source is lost for that, and back.
+    /// The next event that is not of a busy machine, if there is one in this time. There servers answer late at any time, and
+    /// the source is lost for that, and back.
     fn unhurried(&self, patience: Duration) -> Option<Event> {
         let deadline = Instant::now() + patience;
         let mut late = self.late.get();
@@ -91,8 +91,8 @@ impl Watched {
         }
     }
 
-    /// Waits for what `wanted` picks. Until then there may be lists, since changes are not atomic, but nothing that says the source
-    /// were lost, back or empty.
+    /// Waits for what `wanted` picks. Until then there may be lists, since changes are not atomic, but nothing that says the
+    /// source were lost, back or empty.
     #[track_caller]
     pub(crate) fn list_until<T: Debug>(&self, wanted: impl Fn(&Listing) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;

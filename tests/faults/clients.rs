@@ -11,8 +11,8 @@ fn start(tables: &str, rule: impl Fn(&Request) -> Reply + Send + Sync + 'static)
     (sandarac().config(site(&origin.url(), "", tables)).start(), origin)
 }
 
-/// A connection on which one request was answered, so that the timeout of the next request starts at its first byte. The timeout of
-/// the first request starts at the connect; if the machine was too slow for that, another connection is made.
+/// A connection on which one request was answered, so that the timeout of the next request starts at its first byte. The
+/// timeout of the first request starts at the connect; if the machine was too slow for that, another connection is made.
 fn used(proxy: &Sandarac) -> Conn {
     within("a connection that is used in time", || {
         let mut client = proxy.connect();
@@ -327,8 +327,8 @@ fn a_client_of_http10_that_is_too_slow_sees_that_its_body_was_cut() {
     assert!(matches!(end, Some(Trouble::Reset(_))), "{end:?}");
 }
 
-/// Regression: such a connection was closed at once, and the client's next bytes caused a reset, which destroyed the part of the
-/// response that was still on its way.
+/// Regression: such a connection was closed at once, and the client's next bytes caused a reset, which destroyed the part of
+/// the response that was still on its way.
 #[test]
 fn a_client_that_sends_on_after_the_last_response_is_not_reset() {
     let (proxy, _origin) = start("[limits]\nrequests_per_connection = 2", move |request| {
@@ -357,9 +357,9 @@ fn a_client_that_sends_on_after_the_last_response_is_not_reset() {
     }
 }
 
-/// Regression: after a purge, or a reload with less memory, clients that read purged objects have to keep a minimum rate. Steady
-/// readers seemed to read nothing, because the system reports room in a socket's buffer only after a third of it, megabytes, has
-/// drained.
+/// Regression: after a purge, or a reload with less memory, clients that read purged objects have to keep a minimum rate.
+/// Steady readers seemed to read nothing, because the system reports room in a socket's buffer only after a third of it,
+/// megabytes, has drained.
 #[test]
 fn a_client_that_reads_steadily_is_not_cut_off_by_a_purge() {
     let tables = "[cache]\nmemory = \"64MiB\"\nmax_object = \"32MiB\"";

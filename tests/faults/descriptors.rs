@@ -6,7 +6,8 @@ use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
 
 use crate::{sandarac, site};
 
-/// How long the test waits for the responses to simultaneous requests. Some get none, because their connections are not accepted.
+/// How long the test waits for the responses to simultaneous requests. Some get none, because their connections are not
+/// accepted.
 const TOGETHER: Duration = Duration::from_secs(2);
 
 /// Sends a request on each of `clients`, and returns the clients that got a response, and the statuses.
@@ -88,7 +89,8 @@ fn that_no_descriptor_is_left_is_not_held_against_a_backend() {
     assert!(!proxy.stderr().contains("is down"), "{}", proxy.stderr());
 }
 
-/// Regression: each refused connection was kept for 200 ms, however many there were, and used descriptors reserved for backends.
+/// Regression: each refused connection was kept for 200 ms, however many there were, and used descriptors reserved for
+/// backends.
 #[test]
 fn clients_that_are_turned_away_hold_few_descriptors() {
     let origin = Origin::new(|_| reply(200));

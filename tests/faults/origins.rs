@@ -11,8 +11,8 @@ fn error_of(response: &Response) -> String {
     status.split(';').find_map(|part| part.trim().strip_prefix("error=")).unwrap_or_default().to_owned()
 }
 
-/// Sandarac with `timeout` set to one second and the default for all others, so that an origin that is merely slow at another step
-/// has not failed.
+/// Sandarac with `timeout` set to one second and the default for all others, so that an origin that is merely slow at another
+/// step has not failed.
 fn with_a_second_for(
     timeout: &str,
     rule: impl Fn(&sandarac_test_support::Request) -> Reply + Send + Sync + 'static,

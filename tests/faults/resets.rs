@@ -1,7 +1,7 @@
 //! Clients that reset their connection: bytes on their way to them reach no other client.
 //!
-//! One core serves all clients here, so that each uses the memory of the one before. The process is paused while a client sends and
-//! resets, so that it reads the request and fails to write the response every time.
+//! One core serves all clients here, so that each uses the memory of the one before. The process is paused while a client sends
+//! and resets, so that it reads the request and fails to write the response every time.
 
 use std::thread;
 
@@ -72,7 +72,8 @@ fn bytes(requests: &[Req]) -> Vec<u8> {
     requests.iter().flat_map(Req::to_bytes).collect()
 }
 
-/// Regression: bytes that could not be written to one client stayed in the buffer from which the core's next client was answered.
+/// Regression: bytes that could not be written to one client stayed in the buffer from which the core's next client was
+/// answered.
 #[test]
 fn a_hit_that_cannot_be_written_is_written_to_nobody() {
     let (proxy, _origin) = site();

@@ -1,5 +1,5 @@
-//! Requests and purges at two nodes at once. Every response carries its version, which is compared with the purges that had been made
-//! when the request began (the guarantees in docs/protocols/shared-tier.md).
+//! Requests and purges at two nodes at once. Every response carries its version, which is compared with the purges that had
+//! been made when the request began (the guarantees in docs/protocols/shared-tier.md).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -31,7 +31,8 @@ struct History {
     versions: &'static [AtomicU64; PAGES],
     purges: Mutex<Vec<Purge>>,
     is_over: AtomicBool,
-    /// Whether servers lose what they have been told. Then the other node learns of a purge when the purging node reaches the server.
+    /// Whether servers lose what they have been told. Then the other node learns of a purge when the purging node reaches the
+    /// server.
     is_lossy: bool,
     _origin: Origin,
 }

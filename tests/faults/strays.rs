@@ -106,8 +106,8 @@ fn a_response_that_is_there_before_the_request_answers_nobody() {
     let proxy = sandarac().before_listener(&listener).option("--threads", "1").start();
     let mut client = proxy.connect();
     client.send(post("/", "body").to_bytes());
-    // The listener's backlog is full, so the proxy's connect is pending. The proxy is paused until the connection is accepted and
-    // has received a response.
+    // The listener's backlog is full, so the proxy's connect is pending. The proxy is paused until the connection is accepted
+    // and has received a response.
     proxy.counts("origin_connections", 1);
     let mut origin = proxy.paused(|| {
         listener.accept();
@@ -162,8 +162,9 @@ fn a_connection_that_has_ended_is_not_given_a_request_that_is_sent_once() {
     assert_eq!(origin.connections(), 2 * TRIES);
 }
 
-/// cheroot does not drain chunks that its application left unread, and takes their first size line for a request. aiohttp does not
-/// read requests that follow an upgrade request. Either way, its answer would be taken for the response to the next request.
+/// cheroot does not drain chunks that its application left unread, and takes their first size line for a request. aiohttp does
+/// not read requests that follow an upgrade request. Either way, its answer would be taken for the response to the next
+/// request.
 #[test]
 fn a_connection_is_not_kept_where_the_backend_may_have_left_a_part_of_the_request() {
     let origin = Origin::new(|_| reply(200).cache("no-store"));

@@ -162,8 +162,8 @@ fn a_backend_has_its_time_for_the_body_from_the_head_on() {
     client.expect("body");
 }
 
-/// Regression: the response was stored, and the connection reused for the next request, which the backend took for the rest of the
-/// body.
+/// Regression: the response was stored, and the connection reused for the next request, which the backend took for the rest of
+/// the body.
 #[test]
 fn a_connection_whose_request_is_not_whole_is_not_used_again() {
     let (proxy, listener) = start("", "[cache]\nprofile = \"rfc\"");

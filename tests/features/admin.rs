@@ -395,7 +395,8 @@ fn a_reload_takes_up_a_new_token() {
 
 const READ_TOKEN: &str = "fedcba9876543210fedcba9876543210";
 
-/// A process whose admin interface on TCP takes both tokens; its address; and its configuration as a function of the second token.
+/// A process whose admin interface on TCP takes both tokens; its address; and its configuration as a function of the second
+/// token.
 fn with_both_tokens(origin: &Origin) -> (Sandarac, Address, impl Fn(&str) -> String) {
     let url = origin.url();
     let text = move |read: &str| {

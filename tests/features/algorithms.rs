@@ -113,8 +113,8 @@ fn hashes_heed_weights() {
         let text = weighted(algorithm, &[(backends[0].url(), 9), (backends[1].url(), 1)]);
         let proxy =
             sandarac().config(text.replace("balance", "class = \"path_segment(1)\"\nbalance")).start();
-        // The hash depends on the ports, which differ in each run. With a hundred classes, b gets none in one run of 40 000; with a
-        // thousand, practically never.
+        // The hash depends on the ports, which differ in each run. With a hundred classes, b gets none in one run of 40 000;
+        // with a thousand, practically never.
         let shares = shares(&mut proxy.connect(), 1000);
         assert!(shares["a"] > 700 && shares.contains_key("b"), "{algorithm}: {shares:?}");
     }

@@ -178,8 +178,8 @@ fn a_connection_with_bytes_nobody_asked_for_is_not_used() {
     assert_eq!(client.response().text(), "b");
 }
 
-/// Sandarac before a backend that takes one request at a time; `queue` has the settings of the queue. There is one core, so that a
-/// connection that has become free is the one used next.
+/// Sandarac before a backend that takes one request at a time; `queue` has the settings of the queue. There is one core, so
+/// that a connection that has become free is the one used next.
 fn before_one_at_a_time(listener: &Listener, queue: &str) -> Sandarac {
     let url = listener.url();
     let text = format!(

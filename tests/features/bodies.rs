@@ -64,7 +64,8 @@ const WITH_TRAILERS: &str = "POST /in HTTP/1.1\r\nHost: www.example\r\nTransfer-
      6\r\nhello \r\n5;name=value\r\nworld\r\n0\r\nSum: 11\r\nX: /smuggled HTTP/1.1\r\nX-Remote-User: admin\r\nX_Remote_User: admin\r\n\
      X-Secret: set\r\nX-Original-URL: /admin\r\nAuthorization: Basic eA==\r\nIf-Match: *\r\nContent-Length: 5\r\n\r\n";
 
-/// Regression: servers that leave trailers unread took them for the next request, and other servers took them for header fields.
+/// Regression: servers that leave trailers unread took them for the next request, and other servers took them for header
+/// fields.
 #[test]
 fn trailers_of_requests_stay_here() {
     let listener = Listener::new();

@@ -315,7 +315,8 @@ fn what_had_come_never_stands_in_for_the_whole() {
     assert_eq!(proxy.get("/").expect(503).text(), "busy");
 }
 
-/// Regression: the connection ended in order, which an HTTP/1.0 client takes for the end of the body; it may store such a response.
+/// Regression: the connection ended in order, which an HTTP/1.0 client takes for the end of the body; it may store such a
+/// response.
 #[test]
 fn an_http_1_0_client_can_tell_by_a_reset() {
     for cache in ["no-store", "max-age=60"] {

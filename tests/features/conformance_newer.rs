@@ -1,8 +1,8 @@
-//! Cases in which the current source of the public cache tests expects more than the package that `conformance/` runs, or something
-//! else.
+//! Cases in which the current source of the public cache tests expects more than the package that `conformance/` runs, or
+//! something else.
 //!
-//! As there, a response counts as reused when a second request does not reach the origin, and the profile is `rfc`, in which RFC 9111
-//! alone decides.
+//! As there, a response counts as reused when a second request does not reach the origin, and the profile is `rfc`, in which
+//! RFC 9111 alone decides.
 
 use std::thread;
 use std::time::Duration;

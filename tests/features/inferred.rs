@@ -14,8 +14,8 @@ use crate::{pool, sandarac};
 
 const KEYS: &str = "balance = \"resume\"\nclass = \"path_segment(1)\"\nresume = { skills = \"inferred\", exploration = 0.0 }";
 
-/// How long a slow backend takes, on purpose: longer than anything else in these tests, even on a busy machine. A test asks such a
-/// backend only once or twice.
+/// How long a slow backend takes, on purpose: longer than anything else in these tests, even on a busy machine. A test asks
+/// such a backend only once or twice.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// A backend that is slow on purpose for every class but `home`, as if it had to load what it needs.
@@ -161,8 +161,8 @@ fn skills_are_kept_until_the_table_of_their_classes_is_there() {
     assert!(!proxy.stderr().contains("another classifier"), "{}", proxy.stderr());
 }
 
-/// Sandarac that has learnt a class, with a pipe in place of its skills file: a reader waits until a writer has opened and closed
-/// it.
+/// Sandarac that has learnt a class, with a pipe in place of its skills file: a reader waits until a writer has opened and
+/// closed it.
 fn learning_with_a_pipe(origin: &Origin, path: &Path) -> Sandarac {
     assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo is there").success());
     let proxy = sandarac().config(pool(&[origin.url()], &kept_in(path))).start();

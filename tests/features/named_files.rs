@@ -7,8 +7,8 @@ use sandarac_test_support::{Origin, Sandarac, TempDir, get, head, post, reply};
 
 use crate::sandarac;
 
-/// Sandarac before an origin that responds with the field and the `Cache-Control` that the query of a request names, and a tree: `files` for
-/// X-Sendfile, `internal` for X-Accel-Redirect, `open` for everyone, and a secret beside them.
+/// Sandarac before an origin that responds with the field and the `Cache-Control` that the query of a request names, and a
+/// tree: `files` for X-Sendfile, `internal` for X-Accel-Redirect, `open` for everyone, and a secret beside them.
 struct Site {
     proxy: Sandarac,
     origin: Origin,

@@ -20,8 +20,8 @@ fn backends() -> ([Origin; 2], Gate) {
     (origins, gate)
 }
 
-/// Sandarac before `origins`, each with one request at a time. The first segment of a path is the class. Unless `keys` has a limit,
-/// requests wait for [`LONG`].
+/// Sandarac before `origins`, each with one request at a time. The first segment of a path is the class. Unless `keys` has a
+/// limit, requests wait for [`LONG`].
 fn before(origins: &[Origin; 2], keys: &str) -> Sandarac {
     let timeout = if keys.contains("queue_timeout") { "" } else { LONG };
     let keys = format!("class = \"path_segment(1)\"\nmax_in_flight = 1\n{timeout}\n{keys}");

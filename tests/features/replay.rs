@@ -9,8 +9,8 @@ use sandarac_test_support::{Origin, Output, Reply, Setup, TempDir, reply};
 
 use crate::{sandarac, site};
 
-/// A log of `count` GETs, 100 a second, for ten sites of five pages each. A POST comes before the last GET, and a line that is no
-/// log record after it.
+/// A log of `count` GETs, 100 a second, for ten sites of five pages each. A POST comes before the last GET, and a line that is
+/// no log record after it.
 fn log(count: usize) -> String {
     let mut log = String::new();
     for number in 0..count {

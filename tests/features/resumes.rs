@@ -35,8 +35,8 @@ pub(crate) fn site(workers: &[&Worker]) -> String {
     pool(&workers.iter().map(|worker| worker.url()).collect::<Vec<_>>(), KEYS)
 }
 
-/// Sends requests of unknown classes, which the workers get in turn, until each worker has seen that the balancer knows its current
-/// résumé.
+/// Sends requests of unknown classes, which the workers get in turn, until each worker has seen that the balancer knows its
+/// current résumé.
 pub(crate) fn settle(proxy: &Sandarac, workers: &[&Worker]) {
     let before: Vec<usize> = workers.iter().map(|worker| worker.served().len()).collect();
     within("all résumés to be known", || {

@@ -260,8 +260,8 @@ fn a_session_whose_backend_is_dead_goes_on_elsewhere() {
     assert_eq!(proxy.exchange(&with_cookie(&new)).expect(200).text(), "spare");
 }
 
-/// Regression: a session with a request during the restart of its backend moved to another one for good, which knows nothing of the
-/// session.
+/// Regression: a session with a request during the restart of its backend moved to another one for good, which knows nothing of
+/// the session.
 #[test]
 fn a_session_stays_where_it_is_while_its_backend_is_restarted() {
     let port = Port::new();
@@ -302,8 +302,8 @@ fn a_session_stays_where_it_is_while_its_backend_is_restarted() {
     assert_eq!(proxy.exchange(&with_cookie(&mine)).expect(200).text(), "home");
 }
 
-/// Two backends that take one request at a time, the cookie of a session at one of them, and a request of that session that holds
-/// the backend's place until the gate is open.
+/// Two backends that take one request at a time, the cookie of a session at one of them, and a request of that session that
+/// holds the backend's place until the gate is open.
 fn full(keys: &str) -> (Sandarac, [Origin; 2], Gate, String, String, Conn) {
     let gate = Gate::new();
     let backends = ["a", "b"].map(|name| {

@@ -111,7 +111,8 @@ fn a_worker_that_restarted_as_another_version_answers_nobody_before_that_is_know
     let served = workers[0].served().len();
     assert!(serving(&proxy).is_subset(&["w1", "w2"].map(str::to_owned).into()));
     assert_eq!(workers[0].served().len(), served);
-    // When the second worker announces it, the new version has the larger group, and no request goes to the old one from then on.
+    // When the second worker announces it, the new version has the larger group, and no request goes to the old one from then
+    // on.
     workers[1].restarts("w1-2", &[]).runs("2");
     let mut seen = Vec::new();
     within("the new version to serve", || {

@@ -1,7 +1,7 @@
 //! HTTP/2 with real clients: curl, nghttp, h2load, and Chromium without a screen.
 //!
-//! `./check` installs them from Debian; without one of them its test fails and says so. `cargo test` of the workspace leaves this out;
-//! `cargo test -p sandarac-server --test http2-clients` runs it.
+//! `./check` installs them from Debian; without one of them its test fails and says so. `cargo test` of the workspace leaves
+//! this out; `cargo test -p sandarac-server --test http2-clients` runs it.
 
 #[allow(dead_code, reason = "the rest is for the features' tests of TLS")]
 #[path = "../features/ca.rs"]

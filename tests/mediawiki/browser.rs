@@ -2,8 +2,8 @@
 
 use sandarac_test_support::{Address, Conn, Req, Response, get, post};
 
-/// Keeps the cookies it is given and sends them with every request, each of which has a connection of its own. A clone is another
-/// window of the same person.
+/// Keeps the cookies it is given and sends them with every request, each of which has a connection of its own. A clone is
+/// another window of the same person.
 #[derive(Clone)]
 pub(crate) struct Browser {
     address: Address,

@@ -1,7 +1,8 @@
-//! A real application from end to end: Debian's MediaWiki, run by php-fpm, browsed through Sandarac as `examples/mediawiki` sets it up.
+//! A real application from end to end: Debian's MediaWiki, run by php-fpm, browsed through Sandarac as `examples/mediawiki`
+//! sets it up.
 //!
-//! It needs Debian packages, which `./check` installs; without them it fails and names them. `cargo test` of the workspace leaves it
-//! out; `cargo test -p sandarac-server --test mediawiki` runs it.
+//! It needs Debian packages, which `./check` installs; without them it fails and names them. `cargo test` of the workspace
+//! leaves it out; `cargo test -p sandarac-server --test mediawiki` runs it.
 
 mod browser;
 mod site;

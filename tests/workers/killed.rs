@@ -47,8 +47,8 @@ fn nothing_is_lost_when_workers_that_the_configuration_names_are_killed() {
     nothing_is_lost(&fleet, &format!("backends = [{}]", backends.join(", ")));
 }
 
-/// A worker that dies while it streams takes with it what it has not said: that one response breaks off, and does so visibly, as
-/// no one else could go on with it. It is not stored, and whoever asks next gets a whole page from another worker.
+/// A worker that dies while it streams takes with it what it has not said: that one response breaks off, and does so visibly,
+/// as no one else could go on with it. It is not stored, and whoever asks next gets a whole page from another worker.
 #[test]
 fn a_response_breaks_off_when_its_worker_is_killed_and_never_ends_as_another() {
     let fleet = Plan::new(4).start();

@@ -43,8 +43,8 @@ impl Page {
     }
 }
 
-/// Clients that ask, check and count until they are stopped. Each asks the balancer that it asked before; where that does not give it
-/// a whole response, it connects to the next one and asks that, as browsers and load balancers before balancers do.
+/// Clients that ask, check and count until they are stopped. Each asks the balancer that it asked before; where that does not
+/// give it a whole response, it connects to the next one and asks that, as browsers and load balancers before balancers do.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,

@@ -1,11 +1,11 @@
-//! Balancers and workers that are killed under load: the real binary before the real workers of `python/`, found in directories,
-//! in files and by the real ZooKeeper.
+//! Balancers and workers that are killed under load: the real binary before the real workers of `python/`, found in
+//! directories, in files and by the real ZooKeeper.
 //!
-//! Whatever dies, every GET of a client that does what clients do is answered with 200 and a whole page, that of the site and path it
-//! asked for. Only a response that a worker was already streaming when it died breaks off, and says so.
+//! Whatever dies, every GET of a client that does what clients do is answered with 200 and a whole page, that of the site and
+//! path it asked for. Only a response that a worker was already streaming when it died breaks off, and says so.
 //!
-//! It needs Python with kazoo, in the environment that `python/run-tests` makes, and Debian's ZooKeeper, which `./check` installs.
-//! `cargo test` of the workspace leaves it out; `cargo test -p sandarac-server --test workers` runs it.
+//! It needs Python with kazoo, in the environment that `python/run-tests` makes, and Debian's ZooKeeper, which `./check`
+//! installs. `cargo test` of the workspace leaves it out; `cargo test -p sandarac-server --test workers` runs it.
 
 mod balancers;
 mod fleet;

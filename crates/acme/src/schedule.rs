@@ -26,10 +26,10 @@ pub struct Window {
 
 /// The time from which a certificate is renewed. `chance`, from 0 to below 1, spreads the renewals of many.
 ///
-/// Without a window, that is 2/3 of the lifetime, or up to 1/30 of it earlier: 30 to 33 days before the end of 90. With one, it is
-/// a moment in the window. A CA cannot make a certificate expire or be ordered again and again: the moment is at
-/// least a day (a tenth of a short life) after the start, and a tenth of the lifetime before the end. A window that
-/// ends before it starts is ignored.
+/// Without a window, that is 2/3 of the lifetime, or up to 1/30 of it earlier: 30 to 33 days before the end of 90. With one, it
+/// is a moment in the window. A CA cannot make a certificate expire or be ordered again and again: the moment is at least a day
+/// (a tenth of a short life) after the start, and a tenth of the lifetime before the end. A window that ends before it starts
+/// is ignored.
 pub fn renewal(validity: Validity, window: Option<Window>, chance: f64) -> Timestamp {
     let Validity { not_before, not_after } = validity;
     let lifetime = not_after.since(not_before);

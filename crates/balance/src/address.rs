@@ -1,5 +1,5 @@
-//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`; `h2://host:port` or `h2+unix:/path` if it speaks
-//! HTTP/2 in clear; `fcgi://host:port` or `fcgi+unix:/path` if it speaks FastCGI.
+//! The address of a backend: `http://host:port`, `https://host:port` or `unix:/path`; `h2://host:port` or `h2+unix:/path` if it
+//! speaks HTTP/2 in clear; `fcgi://host:port` or `fcgi+unix:/path` if it speaks FastCGI.
 
 use core::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -209,8 +209,8 @@ impl std::error::Error for AddressError {}
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443), `h2` (port 80) or
-    /// `fcgi` (port 9000), `unix:/path`, `h2+unix:/path`, or `fcgi+unix:/path`. One `/` after the authority is allowed.
+    /// Parses `http://host:port`, `http://host` (port 80), `http://[v6]:port`, the same with `https` (port 443), `h2` (port 80)
+    /// or `fcgi` (port 9000), `unix:/path`, `h2+unix:/path`, or `fcgi+unix:/path`. One `/` after the authority is allowed.
     fn from_str(text: &str) -> Result<Address, AddressError> {
         let text = text.trim();
         if text.is_empty() {

@@ -195,8 +195,8 @@ impl Arriving {
         }
     }
 
-    /// Ready while the body streams, so that its slowest reader holds up the writer. Otherwise the task of `cx` is woken when that
-    /// begins.
+    /// Ready while the body streams, so that its slowest reader holds up the writer. Otherwise the task of `cx` is woken when
+    /// that begins.
     pub(crate) fn poll_streams(&self, entry: usize, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
         match (state.mode, state.readers.get_mut(entry)) {

@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::budget::held;
 use crate::store::Store;
 
-/// Bytes that are charged to the store while this lives, for memory that others hold: bodies that wait for slow clients. They are
-/// bytes of no object, so they cause no memory pressure.
+/// Bytes that are charged to the store while this lives, for memory that others hold: bodies that wait for slow clients. They
+/// are bytes of no object, so they cause no memory pressure.
 pub struct Lease {
     store: Arc<Store>,
     bytes: usize,
 }
 
 impl Store {
-    /// Charges `bytes`, and evicts objects to make room for them, though none of proven worth if others take much memory: these may
-    /// be held by readers, so that everything would be evicted in vain. `None` if there is no room.
+    /// Charges `bytes`, and evicts objects to make room for them, though none of proven worth if others take much memory: these
+    /// may be held by readers, so that everything would be evicted in vain. `None` if there is no room.
     pub fn lease(self: &Arc<Store>, bytes: usize) -> Option<Lease> {
         if !self.reserve_arriving(bytes, usize::MAX) {
             return None;

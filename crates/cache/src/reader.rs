@@ -40,8 +40,8 @@ impl Reader {
         self.at
     }
 
-    /// Ready while the body streams to its readers, the slowest of which holds up the fetch. Otherwise wakes the task of `cx` when
-    /// that begins.
+    /// Ready while the body streams to its readers, the slowest of which holds up the fetch. Otherwise wakes the task of `cx`
+    /// when that begins.
     pub fn poll_streams(&self, cx: &Context<'_>) -> Poll<()> {
         match (&self.object.content, self.entry) {
             (Content::Arriving(arriving), Some(entry)) => arriving.poll_streams(entry, cx),

@@ -161,8 +161,8 @@ impl Store {
         self.lock(key).variants(key).filter(|(_, object)| !object.is_condemned()).count()
     }
 
-    /// Keeps `block`, the head of an object as a header block of HTTP/2, beside the head. Does nothing if the object has one, or
-    /// is not in the index, or if there is no room.
+    /// Keeps `block`, the head of an object as a header block of HTTP/2, beside the head. Does nothing if the object has one,
+    /// or is not in the index, or if there is no room.
     pub fn keep_block(&self, object: &Arc<Object>, block: Box<[u8]>) {
         let reserved = object.block_bytes(&block);
         if !self.reserve(reserved) {

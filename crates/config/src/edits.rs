@@ -14,16 +14,15 @@ settings! {
     pub(crate) struct EditSettings {
         /// Fields to remove, with all their lines.
         remove: Vec<At<FieldName>> = Vec::new();
-        /// Fields to set: one line replaces all lines of each, at the position of the first. In a value, `{host}`,
-        /// `{path}`, `{query}` and `{target}` stand for those of the request. In `request`, `{client}` (its address),
-        /// `{scheme}` and `{id}` are also available; `{id}` is the `X-Request-Id` of a trusted proxy, or a new one, and
-        /// appears in the JSON log. `{tls_version}`, `{tls_cipher}`, `{tls_server_name}`, `{tls_resumed}` and
-        /// `{tls_client_certificate}` (the SHA-256 digest of the client's, in hexadecimal) describe the connection; they
-        /// are empty without TLS, and in requests whose response may be stored. Values are inserted as the client sent them: a target may contain `<`, `>`, `"`,
-        /// `;` and `,`, and so is safe neither in `Link` nor in a cookie. `{{` is a literal brace, and so is a brace
-        /// that does not begin a word in braces, as in JSON; an unknown word is an error, including `{Host}` and `{
-        /// host }`. Parts that a request lacks are left out. A response that varies on a field with `{client}` or
-        /// `{id}` is not stored.
+        /// Fields to set: one line replaces all lines of each, at the position of the first. In a value, `{host}`, `{path}`,
+        /// `{query}` and `{target}` stand for those of the request. In `request`, `{client}` (its address), `{scheme}` and
+        /// `{id}` are also available; `{id}` is the `X-Request-Id` of a trusted proxy, or a new one, and appears in the JSON
+        /// log. `{tls_version}`, `{tls_cipher}`, `{tls_server_name}`, `{tls_resumed}` and `{tls_client_certificate}` (the
+        /// SHA-256 digest of the client's, in hexadecimal) describe the connection; they are empty without TLS, and in requests
+        /// whose response may be stored. Values are inserted as the client sent them: a target may contain `<`, `>`, `"`, `;`
+        /// and `,`, and so is safe neither in `Link` nor in a cookie. `{{` is a literal brace, and so is a brace that does not
+        /// begin a word in braces, as in JSON; an unknown word is an error, including `{Host}` and `{ host }`. Parts that a
+        /// request lacks are left out. A response that varies on a field with `{client}` or `{id}` is not stored.
         set: Map<FieldName, FieldValue> = Map::default();
         /// Fields to add, after existing ones of the same name; several values make several lines. Values are written
         /// as for `set`.

@@ -40,8 +40,8 @@ settings! {
         timeouts: Timeouts = Timeouts::default();
         /// Limits on what clients and backends may send.
         limits: Limits = Limits::default();
-        /// Where bodies wait for slow clients, so that these do not hold workers. Such bodies are in memory at first, which counts
-        /// toward `cache.memory` and is an eighth of it at most, and then in files.
+        /// Where bodies wait for slow clients, so that these do not hold workers. Such bodies are in memory at first, which
+        /// counts toward `cache.memory` and is an eighth of it at most, and then in files.
         spool: SpoolSettings = SpoolSettings::default();
         /// Fields that inform backends about the client and the path of a request. A client's own values of these
         /// fields are replaced, unless it is among the `trusted_proxies` of the listener: then they are extended.
@@ -111,8 +111,8 @@ settings! {
         /// them, which is sent in place of its body.
         internal: At<bool> = At::nowhere(false);
         /// The directory of a PHP application: its files are served, its scripts are run by php-fpm, and every other request
-        /// goes to its `index.php`. It stands for `files` and a `pool` with `fastcgi` in `try`. `pool` beside it names a pool of
-        /// its own; without one, the pool `php` is used, or made with the php-fpm of this machine (docs/manual/php.md).
+        /// goes to its `index.php`. It stands for `files` and a `pool` with `fastcgi` in `try`. `pool` beside it names a pool
+        /// of its own; without one, the pool `php` is used, or made with the php-fpm of this machine (docs/manual/php.md).
         php: Option<At<AbsolutePath>> = None, unset "the route has `files`, a `pool`, an `answer` or a `redirect`" "\"/srv/wiki\"";
         /// The files that are tried in order, as paths below the directory, with `{path}` for the path of the request. The
         /// last may be a pool, `pool:NAME`, for requests for which there is no file, and for methods other than GET and

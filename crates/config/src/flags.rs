@@ -30,7 +30,8 @@ pub struct Flags {
     /// `--acme`: the names of a certificate by ACME for the addresses in `listen`, as for `certificates`. Port 80 redirects to
     /// https; beside port 443 it is listened on where it may be.
     pub acme: Vec<String>,
-    /// `--acme-directory`: the CA of that certificate, as the URL of its directory; `staging` is Let's Encrypt's staging environment.
+    /// `--acme-directory`: the CA of that certificate, as the URL of its directory; `staging` is Let's Encrypt's staging
+    /// environment.
     pub acme_directory: Option<String>,
     /// `--acme-state`: the directory in which that certificate is kept, by absolute path.
     pub acme_state: Option<String>,
@@ -38,7 +39,8 @@ pub struct Flags {
     pub listen_unless_configured: Option<String>,
     /// `--backend`: backends instead of those of the file's only pool.
     pub backends: Vec<String>,
-    /// `--files`: a directory, by absolute path, whose files answer all requests. With backends, they answer those without a file.
+    /// `--files`: a directory, by absolute path, whose files answer all requests. With backends, they answer those without a
+    /// file.
     pub files: Option<String>,
     /// `--php`: the directory of a PHP application, by absolute path, which answers all requests.
     pub php: Option<String>,

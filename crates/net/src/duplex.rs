@@ -4,8 +4,8 @@ use crate::Conn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
-/// Bytes in both directions, for a protocol that HTTP knows nothing of: a connection, or a stream of one. The methods are those of
-/// [`Conn`].
+/// Bytes in both directions, for a protocol that HTTP knows nothing of: a connection, or a stream of one. The methods are those
+/// of [`Conn`].
 pub trait Duplex {
     /// Bytes that arrived and are not consumed.
     fn data(&self) -> &[u8];

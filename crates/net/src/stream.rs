@@ -74,8 +74,8 @@ impl Stream {
         TcpStream::connect(address).await.map(Stream::tcp)
     }
 
-    /// Connects to a Unix socket. The kernel connects or refuses at once, so there is nothing to wait for: asking the runtime would
-    /// cost two system calls. Fails with `WouldBlock` if the queue of the socket is full.
+    /// Connects to a Unix socket. The kernel connects or refuses at once, so there is nothing to wait for: asking the runtime
+    /// would cost two system calls. Fails with `WouldBlock` if the queue of the socket is full.
     pub fn connect_unix(path: &Path) -> io::Result<Stream> {
         let address = SocketAddrUnix::new(path)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -27,8 +27,8 @@ pub fn drop_off_core<T: Send + 'static>(value: T) {
     }
 }
 
-/// Lets another thread do `work` that may wait for a disk. `None` if it panicked, or if the core ends. MUST be called within the core's
-/// runtime.
+/// Lets another thread do `work` that may wait for a disk. `None` if it panicked, or if the core ends. MUST be called within
+/// the core's runtime.
 pub async fn off_core<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     tokio::task::spawn_blocking(work).await.ok()
 }

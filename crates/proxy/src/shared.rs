@@ -239,8 +239,9 @@ impl Shared {
         self.held_by_streams.load(Ordering::Relaxed)
     }
 
-    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no one else. What streams
-    /// hold counts against clients of HTTP/2 alone: to cut others off would free nothing of it. MUST be called several times a second.
+    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no one else. What
+    /// streams hold counts against clients of HTTP/2 alone: to cut others off would free nothing of it. MUST be called several
+    /// times a second.
     pub fn look_at_clients(&self) {
         let most = self.store.settings().limit / HELD_SHARE;
         let held = self.store.held_bytes();
@@ -263,8 +264,8 @@ impl Shared {
         self.connection_limit.load(Ordering::Relaxed)
     }
 
-    /// The most client connections of a core without a finished TLS handshake: of all cores together half of all connections, so
-    /// that clients who leave theirs unfinished do not keep out the others.
+    /// The most client connections of a core without a finished TLS handshake: of all cores together half of all connections,
+    /// so that clients who leave theirs unfinished do not keep out the others.
     pub(crate) fn max_handshakes(&self) -> usize {
         (self.connection_limit() / 2 / self.cores().max(1)).clamp(1, MAX_HANDSHAKES)
     }

@@ -125,8 +125,8 @@ impl Running {
 /// The longest that the files of a state directory are waited for.
 const STATE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest that the file of a challenge is waited for. A core waits meanwhile, once: while a file system hangs, its files are
-/// not tried again.
+/// The longest that the file of a challenge is waited for. A core waits meanwhile, once: while a file system hangs, its files
+/// are not tried again.
 const CHALLENGE_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Looks for a challenge in each directory, on file systems that may hang.

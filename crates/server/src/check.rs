@@ -51,8 +51,8 @@ pub fn effective(args: &RunArgs) -> Result<(Config, Vec<Warning>), Failure> {
     Ok((config, warnings))
 }
 
-/// Checks what the command line says of this machine. A file may name what appears later; who types a command sees at once that it
-/// cannot work.
+/// Checks what the command line says of this machine. A file may name what appears later; who types a command sees at once that
+/// it cannot work.
 fn check_directories(args: &RunArgs, config: &Config) -> Result<(), Failure> {
     for (flag, directory) in [("--files", &args.files), ("--php", &args.php)] {
         let Some(directory) = directory else { continue };

@@ -16,8 +16,8 @@ pub(crate) fn find() -> Option<String> {
     Some(format!("fcgi+unix:{}", socket.display()))
 }
 
-/// The sockets of php-fpm at the usual places below `run`: those of Debian, where that of the newest version comes first among those
-/// with a version in their names, then those of Fedora, Arch Linux and Alpine.
+/// The sockets of php-fpm at the usual places below `run`: those of Debian, where that of the newest version comes first among
+/// those with a version in their names, then those of Fedora, Arch Linux and Alpine.
 fn sockets_in(run: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(run.join("php")).into_iter().flatten().flatten();
     let mut versions: Vec<(Vec<u32>, PathBuf)> = entries

@@ -18,8 +18,8 @@ fn url(listener: &Listener) -> String {
     listener.url().replace("http://", "h2://")
 }
 
-/// Sandarac on one core, with a listener that takes HTTP/2 as well, before these backends. `keys` are settings of the pool, `cache` that
-/// of the route.
+/// Sandarac on one core, with a listener that takes HTTP/2 as well, before these backends. `keys` are settings of the pool,
+/// `cache` that of the route.
 fn proxy(backends: &[&Listener], keys: &str, cache: &str) -> Sandarac {
     let backends: Vec<String> = backends.iter().map(|listener| url(listener)).collect();
     sandarac()

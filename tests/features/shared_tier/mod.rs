@@ -14,8 +14,8 @@ use sandarac_test_support::{Memcached, Origin, Reply, Request, Response, Sandara
 
 use crate::{sandarac, site};
 
-/// The settings of the tier in most tests. A copy is checked soon, so that a test does not take long; a server may take long to reply,
-/// so that a busy machine is not a server that does not answer.
+/// The settings of the tier in most tests. A copy is checked soon, so that a test does not take long; a server may take long to
+/// reply, so that a busy machine is not a server that does not answer.
 const SHARED: &str = "local_ttl = \"300ms\"\ntimeout = \"5s\"";
 
 /// The `local_ttl` in [`SHARED`].
@@ -92,8 +92,8 @@ fn entries(server: &Memcached) -> usize {
     ["sandarac:e1:", "sandarac:v1:"].iter().map(|prefix| server.items(prefix).len()).sum()
 }
 
-/// Waits until the server has `count` entries and variants, and no node fetches any more. A response is stored behind the client's
-/// back.
+/// Waits until the server has `count` entries and variants, and no node fetches any more. A response is stored behind the
+/// client's back.
 #[track_caller]
 fn has_entries(server: &Memcached, count: usize) {
     within(&format!("{count} entries"), || {

@@ -178,8 +178,8 @@ fn a_fetch_in_flight_is_not_stored_for_anybody_after_a_purge_at_another_node() {
     assert_eq!(fleet.second.get("/page").text(), "2");
 }
 
-/// Regression: a node that had read an entry, and could not use it, put it into memory when its own fetch began, also if it had been
-/// purged while the node waited for another.
+/// Regression: a node that had read an entry, and could not use it, put it into memory when its own fetch began, also if it had
+/// been purged while the node waited for another.
 #[test]
 fn an_entry_that_was_read_before_a_purge_does_not_enter_memory_after_it() {
     let (first, second) = (Gate::new(), Gate::new());

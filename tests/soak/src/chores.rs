@@ -136,8 +136,8 @@ impl Chores {
         }
     }
 
-    /// Ends the process and starts it again, and takes its descriptors away for a while, in turns. The last process gets a third of
-    /// the load, so that the checks at the end say something.
+    /// Ends the process and starts it again, and takes its descriptors away for a while, in turns. The last process gets a
+    /// third of the load, so that the checks at the end say something.
     fn restart_and_starve(&mut self) {
         let stage = Arc::clone(&self.stage);
         while self.rest(5000, 8000) {

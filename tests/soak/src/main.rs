@@ -1,5 +1,5 @@
-//! Load with an oracle: clients, origins and chores around one Sandarac, and a check of every response against what the origin could
-//! have meant.
+//! Load with an oracle: clients, origins and chores around one Sandarac, and a check of every response against what the origin
+//! could have meant.
 //!
 //! The origin's bodies are functions of what they claim to be ([`page`]), its versions and what may be served of them are in
 //! [`site`], the rules in [`oracle`]. Nothing here knows Sandarac's insides.

@@ -28,8 +28,8 @@ const TO_END: Duration = Duration::from_secs(5);
 
 const MIB: u64 = 1 << 20;
 
-/// The most memory that the process may take: 1.5 times the limit of the cache, 24 MiB for itself, and 2 MiB for each response that
-/// comes faster than its client takes it (docs/manual/running.md). Each client may wait for one such response.
+/// The most memory that the process may take: 1.5 times the limit of the cache, 24 MiB for itself, and 2 MiB for each response
+/// that comes faster than its client takes it (docs/manual/running.md). Each client may wait for one such response.
 pub(crate) fn peak_bound(limit_mib: u64, clients: usize) -> u64 {
     limit_mib * MIB * 3 / 2 + 24 * MIB + clients as u64 * 2 * MIB
 }

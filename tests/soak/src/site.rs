@@ -27,7 +27,8 @@ const TAGS: u64 = 24;
 /// The values of the field `X-Tint`, by which some pages vary.
 pub(crate) const TINTS: [&str; 4] = ["", "red", "green", "blue"];
 
-/// The time of the last change of version 0 of each page, in seconds since 1970. Versions are a second apart, so that a date names one.
+/// The time of the last change of version 0 of each page, in seconds since 1970. Versions are a second apart, so that a date
+/// names one.
 const FIRST_CHANGE: i64 = 1_700_000_000;
 
 /// All pages, the most popular first.

@@ -168,8 +168,8 @@ impl Conn {
         }
     }
 
-    /// Keeps the system from taking megabytes on behalf of a client that reads slowly. Less than this, and a window smaller than
-    /// the segments of the loopback interface makes every read wait for timers of TCP.
+    /// Keeps the system from taking megabytes on behalf of a client that reads slowly. Less than this, and a window smaller
+    /// than the segments of the loopback interface makes every read wait for timers of TCP.
     pub fn shrink_receive_buffer(&self) {
         const BYTES: usize = 128 << 10;
         if let Some(stream) = self.stream.tcp() {

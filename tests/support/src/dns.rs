@@ -130,7 +130,8 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a message with one question (RFC 1035 §4.1); to anything but types A, AAAA and SRV, that there is nothing of it.
+/// The answer to a message with one question (RFC 1035 §4.1); to anything but types A, AAAA and SRV, that there is nothing of
+/// it.
 fn answer(query: &[u8], state: &State) -> Option<Vec<u8>> {
     let mut end = 12;
     while *query.get(end)? != 0 {

@@ -1,5 +1,5 @@
-//! Header blocks (RFC 7541), as far as a test needs them: literals are written, and blocks without Huffman coding and without a dynamic
-//! table are read.
+//! Header blocks (RFC 7541), as far as a test needs them: literals are written, and blocks without Huffman coding and without a
+//! dynamic table are read.
 
 use crate::Fields;
 use crate::message::latin1;

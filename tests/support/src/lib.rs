@@ -1,8 +1,8 @@
 //! What the black-box tests are written with: the running binary, origins that do as they are told, and raw connections.
 //!
-//! A test reads as a transcript of the wire. Nothing here knows Sandarac's insides: bytes are parsed by this crate's own reader,
-//! so that a fault shared by client and server code cannot hide. Every wait is bounded by [`PATIENCE`] and ends as soon as what
-//! is waited for has come; no test sleeps in the hope that something has happened meanwhile.
+//! A test reads as a transcript of the wire. Nothing here knows Sandarac's insides: bytes are parsed by this crate's own
+//! reader, so that a fault shared by client and server code cannot hide. Every wait is bounded by [`PATIENCE`] and ends as soon
+//! as what is waited for has come; no test sleeps in the hope that something has happened meanwhile.
 
 mod address;
 mod conn;

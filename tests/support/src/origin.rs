@@ -134,8 +134,8 @@ impl Listener {
     }
 }
 
-/// A port of 127.0.0.1 that nobody listens on, unless the test says so: connections to it are refused. It stays the test's own for
-/// as long as the value lives, where one that was merely free a moment ago may be given to any other test.
+/// A port of 127.0.0.1 that nobody listens on, unless the test says so: connections to it are refused. It stays the test's own
+/// for as long as the value lives, where one that was merely free a moment ago may be given to any other test.
 pub struct Port(socket2::Socket);
 
 impl Port {

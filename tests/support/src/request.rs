@@ -1,7 +1,7 @@
 //! Requests as a client writes them.
 
-/// A request to be sent: the request line, `Host: www.example` unless told otherwise, then the fields in the order in which they
-/// were added.
+/// A request to be sent: the request line, `Host: www.example` unless told otherwise, then the fields in the order in which
+/// they were added.
 #[derive(Clone, Debug)]
 pub struct Req {
     pub(crate) method: String,

@@ -24,8 +24,8 @@ impl TempDir {
         TempDir { path, is_mounted: false }
     }
 
-    /// A new, empty directory on a file system of its own with room for `bytes`. `None` where none may be mounted, as by all users but
-    /// root.
+    /// A new, empty directory on a file system of its own with room for `bytes`. `None` where none may be mounted, as by all
+    /// users but root.
     pub fn with_room_for(bytes: u64) -> Option<TempDir> {
         let mut dir = TempDir::new();
         let options = std::ffi::CString::new(format!("size={bytes}")).expect("there is no NUL");

@@ -4,8 +4,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a test waits for something that must come. Generous, because it is only used up by a test that fails; and short enough
-/// that a request in vain at the end of a wait in vain is given up within half a minute.
+/// How long a test waits for something that must come. Generous, because it is only used up by a test that fails; and short
+/// enough that a request in vain at the end of a wait in vain is given up within half a minute.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Asks `check` until it gives something, and returns that.

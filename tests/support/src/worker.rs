@@ -10,9 +10,9 @@ const RESUME: &str = "/.well-known/worker-resume";
 
 type Rule = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 
-/// A worker: an application that answers each request with its name, and beside it what the protocol has a worker say. Its skills
-/// are those under the first classifier that asked; under any other its résumé is empty. Whatever it is told to do otherwise holds
-/// from the next request on.
+/// A worker: an application that answers each request with its name, and beside it what the protocol has a worker say. Its
+/// skills are those under the first classifier that asked; under any other its résumé is empty. Whatever it is told to do
+/// otherwise holds from the next request on.
 pub struct Worker {
     origin: Origin,
     part: Arc<Mutex<Part>>,
@@ -153,8 +153,8 @@ impl Worker {
         self.origin.requests().iter().filter(met).count()
     }
 
-    /// How often the whole résumé was asked for by a balancer that held none. One that asks whether what it holds still holds may do
-    /// so once too often: what it heard of the worker meanwhile may have been what it was just being told.
+    /// How often the whole résumé was asked for by a balancer that held none. One that asks whether what it holds still holds
+    /// may do so once too often: what it heard of the worker meanwhile may have been what it was just being told.
     pub fn told_whole(&self) -> usize {
         self.asked().iter().filter(|request| !request.fields.has("if-none-match")).count()
     }

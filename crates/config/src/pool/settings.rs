@@ -99,8 +99,8 @@ settings! {
         /// trailers for the next request, others for fields: turn this on only for backends that are known to read
         /// them.
         forward_trailers: bool = false;
-        /// The most bytes of a response that are read ahead of a client that is slower than the backend, so that the backend can
-        /// serve others. With `"0B"` responses go at the pace of their clients. Event streams, gRPC and responses with
+        /// The most bytes of a response that are read ahead of a client that is slower than the backend, so that the backend
+        /// can serve others. With `"0B"` responses go at the pace of their clients. Event streams, gRPC and responses with
         /// `X-Accel-Buffering: no` always do.
         // nginx's proxy_max_temp_file_size.
         read_ahead: BoundedSize<0, { 1 << 40 }> = BoundedSize::of::<{ 1 << 30 }>();

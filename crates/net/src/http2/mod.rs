@@ -1,5 +1,5 @@
-//! HTTP/2 (RFC 9113), over the codec in [`sandarac_wire::h2`]: with clients, the session of a connection, its streams, and the order
-//! in which responses are sent (RFC 9218); with backends, in [`origin`].
+//! HTTP/2 (RFC 9113), over the codec in [`sandarac_wire::h2`]: with clients, the session of a connection, its streams, and the
+//! order in which responses are sent (RFC 9218); with backends, in [`origin`].
 
 mod client;
 mod encoder;

@@ -87,7 +87,8 @@ impl<S: Service> Drop for PanicCounter<'_, S> {
     }
 }
 
-/// The HTTP/1.1 request with Upgrade that corresponds to an extended CONNECT (RFC 8441 §5). No other request over HTTP/2 has Upgrade.
+/// The HTTP/1.1 request with Upgrade that corresponds to an extended CONNECT (RFC 8441 §5). No other request over HTTP/2 has
+/// Upgrade.
 fn upgrading(head: &RequestHead<'_>, protocol: &[u8]) -> Result<RequestHeadBuf, TooLarge> {
     let mut upgrading =
         RequestHeadBuf::copy_of(&RequestHead { method: Method::Get, method_text: b"GET", ..*head });

@@ -1,7 +1,7 @@
 //! The session of one HTTP/2 connection.
 //!
-//! It alone reads and writes the socket. Requests that the service answers from memory are answered in place; any other becomes an
-//! exchange in a task of its own, which shares its [streams](super::streams).
+//! It alone reads and writes the socket. Requests that the service answers from memory are answered in place; any other becomes
+//! an exchange in a task of its own, which shares its [streams](super::streams).
 
 use super::in_place::{InPlace, Place};
 use super::received::ReceivedRequest;
@@ -30,7 +30,8 @@ const MAX_STREAMS: u32 = 100;
 const STREAM_WINDOW: u32 = 128 * 1024;
 const CONNECTION_WINDOW: u32 = 512 * 1024;
 
-/// Bytes of output that may wait for the socket. Above this, nothing is read: a client that takes no responses makes no requests.
+/// Bytes of output that may wait for the socket. Above this, nothing is read: a client that takes no responses makes no
+/// requests.
 const UNWRITTEN: usize = 64 * 1024;
 
 /// How often a client is judged while it is waited for.

@@ -19,13 +19,13 @@ use std::time::Duration;
 /// Bytes of output in one write. A more urgent stream waits for no more than this.
 pub(super) const BATCH: usize = 128 * 1024;
 
-/// Bytes of a response body that one exchange may queue, and that all exchanges of a connection may hold. An exchange with an empty
-/// queue may always add a piece. One whose client keeps the window of its stream closed may add no second one.
+/// Bytes of a response body that one exchange may queue, and that all exchanges of a connection may hold. An exchange with an
+/// empty queue may always add a piece. One whose client keeps the window of its stream closed may add no second one.
 const STREAM_QUEUE: usize = 256 * 1024;
 const CONNECTION_QUEUE: usize = 1024 * 1024;
 
-/// Bytes that an exchange may read from its backend at a time, and so the most of a piece, once a connection has more than a few
-/// exchanges or holds half of [`CONNECTION_QUEUE`].
+/// Bytes that an exchange may read from its backend at a time, and so the most of a piece, once a connection has more than a
+/// few exchanges or holds half of [`CONNECTION_QUEUE`].
 const SMALL_READ: usize = 16 * 1024;
 const FEW_EXCHANGES: usize = 8;
 
@@ -307,8 +307,8 @@ impl Streams {
         self.free(freed, 0);
     }
 
-    /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled.
-    /// `presses` is whether there is memory pressure, which streams that hold no memory, such as those with files, do not add to.
+    /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled. `presses`
+    /// is whether there is memory pressure, which streams that hold no memory, such as those with files, do not add to.
     pub(super) fn judge_stalled(&mut self, limits: &SessionLimits, presses: bool) -> (usize, bool) {
         if self.stalled == 0 {
             return (0, false);
@@ -513,8 +513,8 @@ impl Streams {
         }
     }
 
-    /// Whether a stream without data for `time` is no fault of the client: a part of a frame has arrived, or exchanges hold data that
-    /// was received, so that the window of the connection may be closed.
+    /// Whether a stream without data for `time` is no fault of the client: a part of a frame has arrived, or exchanges hold
+    /// data that was received, so that the window of the connection may be closed.
     pub(super) fn is_excused(&self, id: u32, time: Duration) -> bool {
         let is_arriving = |(arriving, at): (u32, Moment)| arriving == id && Moment::now().since(at) < time;
         self.held > 0 || self.arriving.is_some_and(is_arriving)
@@ -530,8 +530,8 @@ impl Streams {
         }
     }
 
-    /// Ends the exchange of a stream, which took `unused` bytes without using them. If its response has not ended, the stream is reset
-    /// with `code`.
+    /// Ends the exchange of a stream, which took `unused` bytes without using them. If its response has not ended, the stream
+    /// is reset with `code`.
     pub(super) fn leave(&mut self, id: u32, unused: usize, has_responded: bool, code: ErrorCode) {
         self.stop_awaiting(id);
         self.exchanges -= 1;

@@ -20,8 +20,8 @@ use std::time::Duration;
 /// How long a handshake may still take while the process drains.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 
-/// Serves a TLS handshake until `timer` ends, or too many others are `running`. `received` is what was read already. Whatever TLS
-/// has to tell the client about a failure is sent.
+/// Serves a TLS handshake until `timer` ends, or too many others are `running`. `received` is what was read already. Whatever
+/// TLS has to tell the client about a failure is sent.
 pub(crate) async fn accept(
     stream: Stream,
     received: ByteQueue,

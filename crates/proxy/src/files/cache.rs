@@ -1,7 +1,7 @@
 //! A core's cache of files: open descriptors, small contents, and names without a file.
 //!
-//! It belongs to one configuration on one core. All that was found is in use for `files_valid` after its tree was looked at; the tree
-//! is looked at again by the first request after that.
+//! It belongs to one configuration on one core. All that was found is in use for `files_valid` after its tree was looked at;
+//! the tree is looked at again by the first request after that.
 
 use super::resolve::Resolution;
 use super::tree::Tree;

@@ -73,8 +73,8 @@ pub(super) fn encode(part: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The reference to the directory of a request's `path`, which lacks its last slash. One slash begins it, so that it leads to no
-/// other host (RFC 3986 §4.2).
+/// The reference to the directory of a request's `path`, which lacks its last slash. One slash begins it, so that it leads to
+/// no other host (RFC 3986 §4.2).
 pub(super) fn with_slash(name: &[u8], query: Option<&[u8]>) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len() + 2);
     for part in parts(name) {

@@ -106,7 +106,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Makes it ready, or returns the one of `known` that is the same. `name` is that of the file without the ending of its coding.
+    /// Makes it ready, or returns the one of `known` that is the same. `name` is that of the file without the ending of its
+    /// coding.
     pub(super) fn ready(
         self,
         tree: &Tree,

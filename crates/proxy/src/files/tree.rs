@@ -12,8 +12,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// File systems whose answers come from another machine or another process: NFS, SMB and CIFS, 9P, Ceph, AFS, Coda, FUSE, Lustre,
-/// GFS2, OCFS2 and autofs.
+/// File systems whose answers come from another machine or another process: NFS, SMB and CIFS, 9P, Ceph, AFS, Coda, FUSE,
+/// Lustre, GFS2, OCFS2 and autofs.
 const REMOTE: [u32; 13] = [
     0x6969,
     0x517B,

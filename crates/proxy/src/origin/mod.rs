@@ -25,9 +25,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Idle connections kept to one backend, per core. A few HTTP/2 clients have more requests at a time than a hundred of HTTP/1, and
-/// connections that are closed between two bursts cost more than the requests. Those not needed are closed after `idle_timeout`,
-/// because the most recently used is taken first.
+/// Idle connections kept to one backend, per core. A few HTTP/2 clients have more requests at a time than a hundred of HTTP/1,
+/// and connections that are closed between two bursts cost more than the requests. Those not needed are closed after
+/// `idle_timeout`, because the most recently used is taken first.
 const IDLE_PER_BACKEND: usize = 1024;
 
 /// For how long connections to a backend that did not report its version are used without asking for it.
@@ -86,9 +86,9 @@ impl Origins {
         self.resolver.ask_from(dns);
     }
 
-    /// A kept connection with `tls` that is neither too old nor idle for too long: a stream of a shared one, or one on which nothing
-    /// has arrived since its last request. The most recently used comes first, because it is the most likely to be alive. One to an
-    /// instance of a worker that is not `current` is closed. If its name is due, it is resolved again in the
+    /// A kept connection with `tls` that is neither too old nor idle for too long: a stream of a shared one, or one on which
+    /// nothing has arrived since its last request. The most recently used comes first, because it is the most likely to be
+    /// alive. One to an instance of a worker that is not `current` is closed. If its name is due, it is resolved again in the
     /// background.
     pub(crate) fn checkout(
         &self,
@@ -207,8 +207,8 @@ impl Origins {
         self.resolver.addresses(name).await.into_iter().collect()
     }
 
-    /// A connection for one request, with `tls` if the address asks for that: a stream of a shared one, which may have to be made, or
-    /// a new one. `limits` are those of response heads.
+    /// A connection for one request, with `tls` if the address asks for that: a stream of a shared one, which may have to be
+    /// made, or a new one. `limits` are those of response heads.
     pub(crate) async fn connect(
         &self,
         address: &Address,

@@ -21,8 +21,8 @@ const KEPT: usize = 256 << 10;
 /// The longest piece that is handed out. The rest stays in the spool, so that the client's progress is seen.
 const MAX_PIECE: usize = 256 << 10;
 
-/// A client that takes so many bytes in a millisecond is nearly as fast as a file: the origin waits for it instead. This is half of
-/// what a gigabit line carries.
+/// A client that takes so many bytes in a millisecond is nearly as fast as a file: the origin waits for it instead. This is
+/// half of what a gigabit line carries.
 const FAST: u64 = 64 << 10;
 
 /// How long the pace of a client is measured before it counts.
@@ -107,8 +107,8 @@ impl Spool {
         self.is_lost
     }
 
-    /// Ready with the memory for the next [`Spool::append`] when there is room for it. While this is pending, the source has to wait
-    /// for the client.
+    /// Ready with the memory for the next [`Spool::append`] when there is room for it. While this is pending, the source has to
+    /// wait for the client.
     pub(crate) fn poll_reserve(&mut self, cx: &mut Context<'_>) -> Poll<SpoolMemory> {
         ready!(self.poll_placed(cx));
         if self.waiting >= self.limit {
@@ -147,8 +147,8 @@ impl Spool {
         Poll::Ready(())
     }
 
-    /// Whether a block is given its place. Where memory is scarce, that does not wait until it is full: many slow uploads, and the ends
-    /// of many responses, would take all of it.
+    /// Whether a block is given its place. Where memory is scarce, that does not wait until it is full: many slow uploads, and
+    /// the ends of many responses, would take all of it.
     fn is_ripe(&self, block: &Block) -> bool {
         block.is_full() || self.is_closed || !self.has_failed && block.is_begun() && !self.space.may_keep()
     }

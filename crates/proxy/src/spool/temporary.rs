@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file that belongs to one body. Bytes are added at its end only, and never written again, because the system may still have to
-/// send them. It is freed when the last range of it is dropped.
+/// A file that belongs to one body. Bytes are added at its end only, and never written again, because the system may still have
+/// to send them. It is freed when the last range of it is dropped.
 pub(super) struct TemporaryFile {
     file: Option<Arc<File>>,
     pub(super) disk: SpoolDisk,

@@ -41,8 +41,8 @@ impl Ahead {
         self.ended.is_none() && (!self.coded.is_empty() || self.trailers.is_some())
     }
 
-    /// Reads once, and returns the number of bytes; `None` once the response has ended. Pending if the origin has nothing, or if
-    /// there is no room.
+    /// Reads once, and returns the number of bytes; `None` once the response has ended. Pending if the origin has nothing, or
+    /// if there is no room.
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,

@@ -257,8 +257,8 @@ fn redirect_to_https(received: &Received<'_>) -> Result<Verdict, Fault> {
     Ok(Verdict::Synth(Box::new(Synthetic { status: 308, fields, body: Bytes::new() })))
 }
 
-/// Whether the request came as an extended CONNECT (RFC 8441 §4), which has become a GET with Upgrade. No other request over HTTP/2 has
-/// that field.
+/// Whether the request came as an extended CONNECT (RFC 8441 §4), which has become a GET with Upgrade. No other request over
+/// HTTP/2 has that field.
 pub(crate) fn is_extended_connect(request: &RequestHead<'_>) -> bool {
     request.version == Version::Http2 && request.fields.has(Name::Upgrade)
 }

@@ -26,8 +26,9 @@ pub struct RunArgs {
     /// The private key of the --certificate before it. Without, the file of the certificate holds it
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub key: Vec<PathBuf>,
-    /// A name for which a certificate is obtained by ACME, for every --listen except port 80, which
-    /// redirects to https, and `ADDRESS,http`. With port 443, port 80 is listened on too where it may be. Can be repeated. Using it accepts the terms of service of the CA, Let's Encrypt
+    /// A name for which a certificate is obtained by ACME, for every --listen except port 80, which redirects to https, and
+    /// `ADDRESS,http`. With port 443, port 80 is listened on too where it may be. Can be repeated. Using it accepts the terms
+    /// of service of the CA, Let's Encrypt
     #[arg(long, value_name = "NAME", requires = "listen")]
     pub acme: Vec<String>,
     /// The CA of --acme, by the URL of its directory, or `staging` for Let's Encrypt's staging environment
@@ -45,11 +46,12 @@ pub struct RunArgs {
     /// A directory whose files are served. With --backend, that answers the requests without a file
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,
-    /// The directory of a PHP application, such as a wiki: its files are served, php-fpm runs its scripts, and `index.php` gets every other request
+    /// The directory of a PHP application, such as a wiki: its files are served, php-fpm runs its scripts, and `index.php` gets
+    /// every other request
     #[arg(long, value_name = "DIR", conflicts_with_all = ["backend", "sockets", "files"])]
     pub php: Option<PathBuf>,
-    /// Where php-fpm listens, for --php and routes with `php`: `/path`, `host:9000` or `fcgi://host:9000` (default: its socket at
-    /// the usual place)
+    /// Where php-fpm listens, for --php and routes with `php`: `/path`, `host:9000` or `fcgi://host:9000` (default: its socket
+    /// at the usual place)
     #[arg(long, value_name = "ADDRESS")]
     pub php_fpm: Option<String>,
     /// How a backend is chosen: by default least_requests, and resume for workers in a directory

@@ -57,8 +57,8 @@ impl Visitor {
         ask.with("X-Padding", "x".repeat(self.random.within(1, padding) as usize))
     }
 
-    /// Sends a last request, as one of HTTP/1.0, with `Connection: close`, or with the end of all requests behind it. The connection
-    /// ends after the response.
+    /// Sends a last request, as one of HTTP/1.0, with `Connection: close`, or with the end of all requests behind it. The
+    /// connection ends after the response.
     fn say_goodbye(&mut self, line: Line) {
         let mut line = line;
         let mut ask = self.plan(&line);
@@ -96,8 +96,8 @@ impl Visitor {
         Line { conn, about: About { slow: true, ..line.about } }
     }
 
-    /// Sends a batch of requests, or the beginning of it, at once or in two writes. A connection that takes no more has ended, and
-    /// reading says how.
+    /// Sends a batch of requests, or the beginning of it, at once or in two writes. A connection that takes no more has ended,
+    /// and reading says how.
     fn send(&mut self, line: &mut Line, batch: &[Sent], cut: bool) {
         let mut bytes = Vec::new();
         for sent in batch {

@@ -242,8 +242,9 @@ impl Visitor {
         }
     }
 
-    /// A request without an answer is a fault, and a connection that hangs always. A connection may end while the process is disturbed,
-    /// and with a reset where an origin broke off and the beginning of the response was still on its way, or the client is slow.
+    /// A request without an answer is a fault, and a connection that hangs always. A connection may end while the process is
+    /// disturbed, and with a reset where an origin broke off and the beginning of the response was still on its way, or the
+    /// client is slow.
     fn unanswered(&self, line: &About, sent: &Sent, trouble: &Trouble) {
         self.stage.verdict.count(Count::Unanswered);
         let rule = match trouble {

@@ -57,8 +57,8 @@ impl Visitor {
         }
     }
 
-    /// Whether a backend has answered since one was down. One that comes back gets a single request, and others only when that was
-    /// answered.
+    /// Whether a backend has answered since one was down. One that comes back gets a single request, and others only when that
+    /// was answered.
     fn serves(&self, backend: &str) -> bool {
         let back = self.stage.disturbances.last_of_pool(Pool::Sticky);
         let answered = self.stage.ledger.last_answer(backend);

@@ -51,7 +51,8 @@ impl Visitor {
         self.stage.ledger.forget(nonce);
     }
 
-    /// Opens the tunnel, sends the bytes of `page` and reads them back, and ends it. An error is what was expected, and what came.
+    /// Opens the tunnel, sends the bytes of `page` and reads them back, and ends it. An error is what was expected, and what
+    /// came.
     fn run(&self, line: Line, sent: &Sent, plan: Plan, page: &Page) -> Result<(), (String, String)> {
         let mut line = line;
         let nonce = sent.ask.nonce().unwrap_or_default();

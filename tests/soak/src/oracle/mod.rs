@@ -33,8 +33,8 @@ pub(crate) struct Sent {
     pub(crate) at: Instant,
     /// The least version that may be served, and that may be served as fresh, for pages of the cached site.
     pub(crate) floors: (u64, u64),
-    /// Whether a request with it on the wire may be answered with a response that breaks off. The reset that shows that takes with it
-    /// what the client has not read yet of the responses before, whole as they are.
+    /// Whether a request with it on the wire may be answered with a response that breaks off. The reset that shows that takes
+    /// with it what the client has not read yet of the responses before, whole as they are.
     pub(crate) shaky: bool,
 }
 

@@ -16,8 +16,8 @@ use std::task::Context;
 /// The most requests of a connection at a time. More use another connection.
 pub const MAX_STREAMS: usize = 100;
 
-/// The window of a connection never closes: a response that is not read must not hold up others. All streams can fill half of it, and
-/// it is opened again when half of it was used.
+/// The window of a connection never closes: a response that is not read must not hold up others. All streams can fill half of
+/// it, and it is opened again when half of it was used.
 const CONNECTION_WINDOW: u32 = 2 * MAX_STREAMS as u32 * STREAM_WINDOW;
 
 /// A connection to a backend, shared by requests. Dropping it lets those that it has end, and then closes it.
@@ -27,8 +27,8 @@ pub struct OriginConnection {
 }
 
 impl OriginConnection {
-    /// Begins HTTP/2 on a connection, and waits for the settings of the backend. `limits` are those of response heads. MUST be called
-    /// within the core's runtime. The caller limits the time.
+    /// Begins HTTP/2 on a connection, and waits for the settings of the backend. `limits` are those of response heads. MUST be
+    /// called within the core's runtime. The caller limits the time.
     pub async fn open(conn: Conn, limits: Limits) -> Result<OriginConnection, StreamFault> {
         let config = Config {
             settings: Settings {

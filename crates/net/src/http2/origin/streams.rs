@@ -1,7 +1,7 @@
 //! The streams of a connection to a backend, shared by its session and the requests that use it.
 //!
-//! Only the session uses the socket. A request puts its frames and its body here and wakes the session. The session puts responses
-//! here, each to its own stream, and wakes the request.
+//! Only the session uses the socket. A request puts its frames and its body here and wakes the session. The session puts
+//! responses here, each to its own stream, and wakes the request.
 
 use super::super::outgoing::{Outgoing, Wrote};
 use super::fault::StreamFault;
@@ -13,8 +13,8 @@ use sandarac_wire::h2::head::response::Response;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of a response that may wait for its request: at first, so that a response that is not read holds little, and once more than
-/// these were used.
+/// Bytes of a response that may wait for its request: at first, so that a response that is not read holds little, and once more
+/// than these were used.
 pub(super) const FIRST_WINDOW: u32 = 64 * 1024;
 pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
 

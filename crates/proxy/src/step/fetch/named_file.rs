@@ -1,4 +1,5 @@
-//! `X-Accel-Redirect` and `X-Sendfile`: a response names a file, which is sent in place of its body. The backend is released at once.
+//! `X-Accel-Redirect` and `X-Sendfile`: a response names a file, which is sent in place of its body. The backend is released at
+//! once.
 //!
 //! Neither field ever reaches a client. From a pool that may not use it, it has no other effect.
 

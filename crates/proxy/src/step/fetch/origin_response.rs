@@ -16,8 +16,8 @@ pub(crate) struct OriginResponse {
     pub(crate) received: Timestamp,
     /// The progress of the request body.
     pub(crate) upload: Upload,
-    /// Whether it is stored only if it states itself how long it is fresh: a file that the application has named, or a page that
-    /// php-fpm made and not the application.
+    /// Whether it is stored only if it states itself how long it is fresh: a file that the application has named, or a page
+    /// that php-fpm made and not the application.
     pub(crate) only_if_stated: bool,
 }
 

@@ -27,8 +27,8 @@ pub enum Event<'a> {
     /// A request above a limit, or one that no response but an error suits. The caller MUST answer it with
     /// [`Refusal::status`] and then reset the stream, or reset it at once.
     Refused { stream: u32, refusal: Refusal },
-    /// A malformed message, or trailers above a limit. The stream was reset with PROTOCOL_ERROR. If it was open before, this is its
-    /// end, as [`Event::Reset`] is.
+    /// A malformed message, or trailers above a limit. The stream was reset with PROTOCOL_ERROR. If it was open before, this is
+    /// its end, as [`Event::Reset`] is.
     Malformed { stream: u32, refusal: Refusal },
     /// A response, interim or final.
     Response { stream: u32, response: Response<'a>, end_stream: bool },

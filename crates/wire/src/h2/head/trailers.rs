@@ -9,8 +9,8 @@ use super::section::Section;
 use crate::h1::Limits;
 use sandarac_message::{Fields, hop};
 
-/// Reads trailers from a whole header block. Fields that [`hop::is_trailer`] forbids are dropped, as in HTTP/1.1. A fault ends the
-/// connection, a refusal the stream.
+/// Reads trailers from a whole header block. Fields that [`hop::is_trailer`] forbids are dropped, as in HTTP/1.1. A fault ends
+/// the connection, a refusal the stream.
 pub fn read<'a>(
     decoder: &mut Decoder,
     block: &[u8],
