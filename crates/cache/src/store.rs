@@ -107,12 +107,13 @@ impl Store {
     /// Bytes of objects that have left the store and cannot be freed because they are being read. Takes no
     /// lock, so concurrent changes make it inexact.
     pub fn held_bytes(&self) -> usize {
-        self.used_beside(&[&self.shards.small_bytes, &self.shards.main_bytes, &self.shards.index_bytes])
+        let Shards { small_bytes, main_bytes, index_bytes, .. } = &self.shards;
+        self.used_beside(&[small_bytes, main_bytes, index_bytes, &self.leased])
     }
 
-    /// Bytes charged for anything else than these and leases.
+    /// Bytes charged for anything else than these.
     pub(crate) fn used_beside(&self, these: &[&AtomicIsize]) -> usize {
-        let these: isize = these.iter().chain(&[&self.leased]).map(|bytes| bytes.load(Relaxed)).sum();
+        let these: isize = these.iter().map(|bytes| bytes.load(Relaxed)).sum();
         self.budget.used().saturating_sub(usize::try_from(these).unwrap_or(0))
     }
 
