@@ -45,6 +45,9 @@ impl Store {
         let share = limit / SHARE;
         let most = if held > limit / 1024 { limit - share } else { limit };
         loop {
+            if self.fixed_bytes() + bytes > most {
+                return false;
+            }
             let unproven = self.unproven_bytes() + bytes;
             if unproven <= most && self.budget.try_add(bytes) {
                 return true;

@@ -107,8 +107,12 @@ impl Store {
     /// Bytes of objects that have left the store and cannot be freed because they are being read. Takes no
     /// lock, so concurrent changes make it inexact.
     pub fn held_bytes(&self) -> usize {
-        let Shards { small_bytes, main_bytes, index_bytes, .. } = &self.shards;
-        self.used_beside(&[small_bytes, main_bytes, index_bytes, &self.leased])
+        self.fixed_bytes().saturating_sub(usize::try_from(self.leased.load(Relaxed)).unwrap_or(0))
+    }
+
+    /// The same with leases: all that no eviction can free.
+    pub(crate) fn fixed_bytes(&self) -> usize {
+        self.used_beside(&[&self.shards.small_bytes, &self.shards.main_bytes, &self.shards.index_bytes])
     }
 
     /// Bytes charged for anything else than these.

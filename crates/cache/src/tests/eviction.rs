@@ -548,6 +548,7 @@ fn a_lease_makes_room_by_eviction_and_is_no_memory_that_readers_hold() {
     assert!(beside.bytes <= beside.limit && beside.objects < before.objects);
     assert_eq!((beside.leased_bytes, beside.held_bytes), (6 << 20, 0));
     assert!(store.lease(3 << 20).is_none());
+    assert_eq!(store.stats().objects, beside.objects, "objects are evicted in vain");
     // Two parts of it end separately.
     let part = lease.split(2 << 20);
     drop(lease);
