@@ -3,6 +3,7 @@
 use super::connection::{NewConnection, poll_room};
 use super::session::serve;
 use crate::held_transport::Held;
+use crate::http2::HeldByStreams;
 use crate::response::{Base, Body, BodyBroken, Length, Responder, Response};
 use crate::service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::Sessions;
@@ -21,7 +22,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
@@ -226,16 +227,12 @@ impl Service for Echo {
 
     fn cut_off(&self) {}
 
-    fn held_by_streams(&self) -> &AtomicUsize {
+    fn held_by_streams(&self) -> &HeldByStreams {
         unreachable!("its clients speak HTTP/1")
     }
 
     fn memory_pressure(&self) -> &AtomicBool {
         &self.pressure
-    }
-
-    fn stream_pressure(&self) -> &AtomicBool {
-        unreachable!("its clients speak HTTP/1")
     }
 
     fn accept_failed(&self, _: &io::Error) {}
