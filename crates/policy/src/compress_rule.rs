@@ -35,17 +35,18 @@ pub enum BodyCoding {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodingWish {
     weights: CodingWeights,
+    /// Whether it asks for a part of the body. Only a body as it came has parts that can be told apart.
+    of_part: bool,
 }
 
 impl CodingWish {
-    /// Reads it. `None` for a request that gets the body as it came, because it asks for a part of that. A request without
-    /// `Accept-Encoding`, or with a malformed one, accepts no coding.
-    pub fn of(request: Fields<'_>) -> Option<CodingWish> {
+    /// Reads it. A request without `Accept-Encoding`, or with a malformed one, accepts no coding.
+    pub fn of(request: Fields<'_>) -> CodingWish {
         // One pass: every hit runs this.
-        let (mut accepts, mut repeated) = (None, false);
+        let (mut accepts, mut repeated, mut of_part) = (None, false, false);
         for field in request.iter() {
             match field.id {
-                Name::Range | Name::IfRange => return None,
+                Name::Range | Name::IfRange => of_part = true,
                 Name::AcceptEncoding => repeated |= accepts.replace(field.value).is_some(),
                 _ => {}
             }
@@ -55,12 +56,12 @@ impl CodingWish {
             Some(_) if repeated => CodingWeights::of_lines(request.all(Name::AcceptEncoding)),
             Some(line) => CodingWeights::of_lines(std::iter::once(line)),
         };
-        Some(CodingWish { weights: weights.unwrap_or_default() })
+        CodingWish { weights: weights.unwrap_or_default(), of_part }
     }
 
-    /// The coding that the request prefers among those of a rule; `None` if it prefers none of them.
+    /// The coding that the request prefers among those of a rule; `None` if it prefers none of them, or wants a part.
     pub fn best(&self, rule: &CompressRule) -> Option<Coding> {
-        self.weights.best(&rule.codings)
+        if self.of_part { None } else { self.weights.best(&rule.codings) }
     }
 }
 
@@ -177,9 +178,7 @@ mod tests {
 
     fn chosen(rule: &CompressRule, request: &str, response: &str, len: u64) -> BodyCoding {
         let wish = CodingWish::of(fields(request).view());
-        wish.map_or(BodyCoding::AsItCame(None), |wish| {
-            rule.choose(&wish, 200, fields(response).view(), Some(len))
-        })
+        rule.choose(&wish, 200, fields(response).view(), Some(len))
     }
 
     #[test]
@@ -213,6 +212,14 @@ mod tests {
         for request in ["Range: bytes=0-1\nAccept-Encoding: gzip", "If-Range: \"a\"\nAccept-Encoding: gzip"] {
             assert_eq!(chosen(&rule(), request, "Content-Type: text/html", 5000), BodyCoding::AsItCame(None));
         }
+        let gzip = "Content-Type: text/html\nContent-Encoding: gzip";
+        for (request, expected) in [
+            ("Range: bytes=0-1\nAccept-Encoding: gzip", BodyCoding::AsItCame(None)),
+            ("Range: bytes=0-1\nAccept-Encoding: br", BodyCoding::In(None)),
+            ("If-Range: \"a\"", BodyCoding::In(None)),
+        ] {
+            assert_eq!(chosen(&rule(), request, gzip, 5000), expected, "{request}");
+        }
     }
 
     #[test]
@@ -238,7 +245,7 @@ mod tests {
 
     #[test]
     fn statuses_without_a_whole_body_stay() {
-        let wish = CodingWish::of(fields("Accept-Encoding: gzip").view()).expect("no range");
+        let wish = CodingWish::of(fields("Accept-Encoding: gzip").view());
         for (status, coded) in
             [(200, true), (404, true), (500, true), (204, false), (206, false), (304, false)]
         {

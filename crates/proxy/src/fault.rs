@@ -4,6 +4,7 @@ use crate::files::FileRefusal;
 use crate::tls_fault::TlsFault;
 use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
 use sandarac_net::{BodyError, StreamFault};
@@ -96,6 +97,8 @@ pub enum Fault {
     TunnelIgnored,
     /// The response broke off.
     ResponseBroken,
+    /// The client does not accept the coding of the body, and that cannot be removed, for this reason.
+    Undecodable(Uncompressed),
     /// The header edits make the head too large.
     HeadTooLarge,
     /// There is no file to answer with.
@@ -108,7 +111,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 60] = [
+    pub const EACH: [Fault; 65] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -155,6 +158,11 @@ impl Fault {
         Fault::NoExtendedConnect,
         Fault::TunnelIgnored,
         Fault::ResponseBroken,
+        Fault::Undecodable(Uncompressed::CodingTruncated),
+        Fault::Undecodable(Uncompressed::CodingCorrupt),
+        Fault::Undecodable(Uncompressed::CodingTrailingBytes),
+        Fault::Undecodable(Uncompressed::CodingBomb),
+        Fault::Undecodable(Uncompressed::CodingWindow),
         Fault::HeadTooLarge,
         Fault::Loop,
         Fault::FileNotAllowed,
@@ -214,6 +222,7 @@ impl Fault {
             Fault::NoExtendedConnect => "no-extended-connect",
             Fault::TunnelIgnored => "tunnel-ignored",
             Fault::ResponseBroken => "response-broken",
+            Fault::Undecodable(reason) => reason.text(),
             Fault::HeadTooLarge => "head-too-large",
             Fault::File(refusal) => refusal.name(),
             Fault::FileNotAllowed => "file-not-allowed",
@@ -257,6 +266,7 @@ impl Fault {
             | Fault::NoExtendedConnect
             | Fault::TunnelIgnored
             | Fault::ResponseBroken
+            | Fault::Undecodable(_)
             | Fault::FileNotAllowed
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
@@ -306,6 +316,7 @@ impl Fault {
             | Fault::Http2(_)
             | Fault::FileNotAllowed
             | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
+            Fault::Undecodable(_) => ProxyError::HttpResponseContentCoding,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
@@ -363,6 +374,9 @@ impl Fault {
             Fault::NoExtendedConnect => "the backend offers no other protocol over HTTP/2".into(),
             Fault::TunnelIgnored => "the backend responded as if no tunnel had been requested".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
+            Fault::Undecodable(reason) => {
+                format!("the body cannot be inflated for this client: {}", undecodable_text(*reason))
+            }
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::File(refusal) => refusal.text().into(),
             Fault::FileNotAllowed => {
@@ -407,6 +421,7 @@ impl Fault {
                 | Fault::Http2(_)
                 | Fault::TunnelIgnored
                 | Fault::ResponseBroken
+                | Fault::Undecodable(_)
                 | Fault::FileNotAllowed
         )
     }
@@ -438,6 +453,16 @@ impl From<StreamFault> for Fault {
             StreamFault::TooManyInterim => Fault::TooManyInterim,
             fault => Fault::Http2(fault),
         }
+    }
+}
+
+const fn undecodable_text(reason: Uncompressed) -> &'static str {
+    match reason {
+        Uncompressed::CodingTruncated => "it ends early",
+        Uncompressed::CodingTrailingBytes => "bytes follow its end",
+        Uncompressed::CodingBomb => "it grows beyond all reason",
+        Uncompressed::CodingWindow => "it needs a window of more than 8 MiB",
+        _ => "it is damaged, or not in the coding that its head names",
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn relay_form(
     if rule.varies(status, fields.view(), len) {
         vary(fields)?;
     }
-    let Some(wish) = CodingWish::of(exchange.request.fields) else { return Ok(RelayForm::AsItCame) };
+    let wish = CodingWish::of(exchange.request.fields);
     let coding = match rule.choose(&wish, status, fields.view(), len) {
         BodyCoding::In(coding) => coding,
         BodyCoding::AsItCame(reason) => {
