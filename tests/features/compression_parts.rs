@@ -1,10 +1,10 @@
-//! Compression: requests for parts.
+//! Compression: requests for parts, and the `Vary` of responses that are not whole.
 
 use sandarac_message::codings::Coding;
 use sandarac_test_support::http2::Http2;
-use sandarac_test_support::{Reply, Req, Request, get, head, reply};
+use sandarac_test_support::{Reply, Req, Request, get, head, post, reply};
 
-use crate::compression::{accepting, before_with, coded, html, page};
+use crate::compression::{accepting, before, before_with, coded, html, page};
 
 fn gzip() -> Vec<u8> {
     coded(Coding::Gzip, page().as_bytes())
@@ -114,4 +114,39 @@ fn parts_that_are_fetched_alone_have_no_coding() {
     assert_eq!(origin.count(), 2);
     assert_eq!(origin.last().field("range"), Some("bytes=200-299"));
     assert_eq!(origin.last().field("accept-encoding"), Some("identity"));
+}
+
+#[test]
+fn vary_is_in_304_and_206_where_the_whole_has_it() {
+    let (proxy, _origin) = before(|request| {
+        if request.field("if-none-match").is_some() {
+            return reply(304).cache("no-store").with("ETag", "\"v1\"");
+        }
+        match request.path() {
+            "/image" => obeying(request).with("Content-Type", "image/png"),
+            _ => obeying(request),
+        }
+    });
+    let unchanged = proxy.exchange(&post("/", "").with("If-None-Match", "\"v1\"")).expect(304);
+    assert_eq!(unchanged.field("vary"), Some("Accept-Encoding"));
+    let passed = proxy.exchange(&part(get("/")).with("Cookie", "session=1")).expect(206);
+    assert_eq!(passed.field("vary"), Some("Accept-Encoding"));
+    for round in 0..2 {
+        let stored = proxy.exchange(&part(get("/"))).expect(206);
+        assert_eq!(stored.is_hit(), round == 1);
+        assert_eq!(stored.field("vary"), Some("Accept-Encoding"), "round {round}");
+    }
+    proxy.get("/").expect(200);
+    assert_eq!(proxy.exchange(&part(get("/"))).expect(206).field("vary"), Some("Accept-Encoding"));
+}
+
+#[test]
+fn vary_is_not_in_a_part_of_what_is_never_compressed() {
+    let (proxy, _origin) = before(|_| {
+        let image = reply(206).with("Content-Type", "image/png").with("Content-Range", "bytes 100-199/9999");
+        image.cache("max-age=60").body([b'x'; 100])
+    });
+    for request in [part(get("/")), part(get("/")).with("Cookie", "session=1")] {
+        assert_eq!(proxy.exchange(&request).expect(206).field("vary"), None);
+    }
 }

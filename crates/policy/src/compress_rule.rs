@@ -4,6 +4,7 @@ use sandarac_coding::Level;
 use sandarac_message::codings::{Coding, CodingWeights};
 use sandarac_message::glob::Glob;
 use sandarac_message::media_type::is_compressible;
+use sandarac_message::range::ContentRange;
 use sandarac_message::recoding::Uncompressed;
 use sandarac_message::{Fields, Name};
 
@@ -96,12 +97,19 @@ impl CompressRule {
         }
     }
 
-    /// Whether some client may get another body of this response than others.
+    /// Whether some client may get another body of this response than others. A 206 or 304 varies if the whole may.
     pub fn varies(&self, status: u16, response: Fields<'_>, len: Option<u64>) -> bool {
-        match response.has(Name::ContentEncoding) {
-            true => has_whole_body(status),
-            false => self.judge(status, response, len).is_ok(),
+        let part = response.get(Name::ContentRange).and_then(ContentRange::parse);
+        let (whole, len, has_type) = match status {
+            206 => (200, part.and_then(|part| part.complete), part.is_some()),
+            304 => (200, None, response.has(Name::ContentType)),
+            other => (other, len, true),
+        };
+        if response.has(Name::ContentEncoding) {
+            return has_whole_body(whole);
         }
+        let takes = !has_type || self.takes(response.get(Name::ContentType));
+        takes && self.judge_of_type(whole, response, len).is_ok()
     }
 
     /// Whether a response without a coding is compressed for clients that accept that.
@@ -109,6 +117,11 @@ impl CompressRule {
         if !self.takes(response.get(Name::ContentType)) {
             return Err(Uncompressed::Type);
         }
+        self.judge_of_type(status, response, len)
+    }
+
+    /// The same, for one of a type that is compressed.
+    fn judge_of_type(&self, status: u16, response: Fields<'_>, len: Option<u64>) -> Result<(), Uncompressed> {
         if len.is_some_and(|len| len < self.min_size) {
             return Err(Uncompressed::Short);
         }
@@ -219,6 +232,28 @@ mod tests {
             ("If-Range: \"a\"", BodyCoding::In(None)),
         ] {
             assert_eq!(chosen(&rule(), request, gzip, 5000), expected, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_206_and_a_304_vary_if_the_whole_may() {
+        for (status, response, varies) in [
+            (206, "Content-Type: text/html\nContent-Range: bytes 0-9/5000", true),
+            (206, "Content-Type: text/html\nContent-Range: bytes 0-9/999", false),
+            (206, "Content-Type: text/html\nContent-Range: bytes 0-9/*", true),
+            (206, "Content-Type: image/png\nContent-Range: bytes 0-9/5000", false),
+            (206, "Content-Encoding: gzip\nContent-Range: bytes 0-9/5000", true),
+            (206, "Content-Type: multipart/byteranges; boundary=x", true),
+            (304, "ETag: \"a\"", true),
+            (304, "Content-Type: image/png", false),
+            (304, "Cache-Control: private", false),
+            (204, "Content-Type: text/html", false),
+        ] {
+            assert_eq!(
+                rule().varies(status, fields(response).view(), Some(10)),
+                varies,
+                "{status} {response}"
+            );
         }
     }
 
