@@ -105,13 +105,15 @@ pub enum Fault {
     File(FileRefusal),
     /// The response names a file that it may not.
     FileNotAllowed,
+    /// The response names several files.
+    FileAmbiguous,
     /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 65] = [
+    pub const EACH: [Fault; 66] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -166,6 +168,7 @@ impl Fault {
         Fault::HeadTooLarge,
         Fault::Loop,
         Fault::FileNotAllowed,
+        Fault::FileAmbiguous,
         Fault::File(FileRefusal::ALL[0]),
         Fault::File(FileRefusal::ALL[1]),
         Fault::File(FileRefusal::ALL[2]),
@@ -226,6 +229,7 @@ impl Fault {
             Fault::HeadTooLarge => "head-too-large",
             Fault::File(refusal) => refusal.name(),
             Fault::FileNotAllowed => "file-not-allowed",
+            Fault::FileAmbiguous => "file-ambiguous",
             Fault::Loop => "loop",
         }
     }
@@ -267,6 +271,7 @@ impl Fault {
             | Fault::TunnelIgnored
             | Fault::ResponseBroken
             | Fault::Undecodable(_)
+            | Fault::FileAmbiguous
             | Fault::FileNotAllowed
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
@@ -315,6 +320,7 @@ impl Fault {
             | Fault::NoHttp2
             | Fault::Http2(_)
             | Fault::FileNotAllowed
+            | Fault::FileAmbiguous
             | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
             Fault::Undecodable(_) => ProxyError::HttpResponseContentCoding,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
@@ -382,6 +388,7 @@ impl Fault {
             Fault::FileNotAllowed => {
                 "the response names a file outside of the directories that its pool may send".into()
             }
+            Fault::FileAmbiguous => "the response names several files".into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }
@@ -423,6 +430,7 @@ impl Fault {
                 | Fault::ResponseBroken
                 | Fault::Undecodable(_)
                 | Fault::FileNotAllowed
+                | Fault::FileAmbiguous
         )
     }
 

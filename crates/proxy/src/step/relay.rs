@@ -1,7 +1,7 @@
 //! Relay: a response that is not stored goes from the origin to the client as it arrives.
 
 use super::ahead::Ahead;
-use super::fetch::{OriginLink, OriginResponse};
+use super::fetch::{OriginLink, OriginResponse, answer_from_file};
 use super::received::Received;
 use super::store::add_date;
 use crate::downstream::Downstream;
@@ -77,9 +77,10 @@ pub(crate) fn edit_passed(received: &Received<'_>, arrived: &mut OriginResponse)
 pub(crate) async fn relay(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
-    mut arrived: Box<OriginResponse>,
+    arrived: Box<OriginResponse>,
     pool: PoolId,
 ) -> Result<Sent, Fault> {
+    let mut arrived = answer_from_file(exchange.core, &exchange.request, arrived)?;
     if exchange.request.method == Method::Head {
         arrived.link.drop_body();
     }
