@@ -21,8 +21,9 @@ use sandarac_message::{
 use sandarac_net::{Base, Length, Response, boxed, wall};
 use sandarac_policy::{Action, Edits};
 
-/// The length of the page with which php-fpm answers requests for a script that it does not find.
-const NO_SCRIPT_PAGE: u64 = "File not found.\n".len() as u64;
+/// The lengths of the pages with which php-fpm answers requests for a script that it does not find.
+const NO_SCRIPT_PAGES: [u64; 2] =
+    ["File not found.\n".len() as u64, "No input file specified.\n".len() as u64];
 
 /// The request for which a response has arrived.
 #[derive(Clone, Copy)]
@@ -47,7 +48,7 @@ pub(super) async fn follow(
     if !fields.iter().any(|field| names_file(&field)) {
         arrived.only_if_stated = asked.pool.application.is_some()
             && arrived.head.status == 404
-            && arrived.link.remaining() == Some(NO_SCRIPT_PAGE);
+            && arrived.link.remaining().is_some_and(|len| NO_SCRIPT_PAGES.contains(&len));
         return Ok(arrived);
     }
     let named = named(asked, fields);
