@@ -116,6 +116,31 @@ fn parts_that_are_fetched_alone_have_no_coding() {
     assert_eq!(origin.last().field("accept-encoding"), Some("identity"));
 }
 
+/// Regression: a part in a coding that nobody had asked for was stored, and sent to clients that do not accept it.
+#[test]
+fn a_part_that_comes_in_a_coding_nevertheless_is_fetched_whole() {
+    let (proxy, origin) = before_with("compress = { backend = \"gzip\" }", |request| {
+        let body = gzip();
+        let answer = match request.field("range") {
+            Some("bytes=100-199") => {
+                let range = format!("bytes 100-199/{}", body.len());
+                reply(206).with("Content-Range", &range).body(&body[100..200])
+            }
+            _ => reply(200).body(&body),
+        };
+        let answer = answer.cache("max-age=60").with("Content-Type", "text/html").with("ETag", "\"v1\"");
+        answer.with("Content-Encoding", "gzip")
+    });
+    for _ in 0..2 {
+        let whole = proxy.exchange(&part(get("/"))).expect(200);
+        assert!(whole.text() == page() && whole.field("content-encoding").is_none(), "{whole:?}");
+        assert!(proxy.exchange(&part(accepting("gzip"))).expect(206).body == gzip()[100..200]);
+    }
+    let asked: Vec<_> =
+        origin.requests().iter().map(|request| request.field("range").map(str::to_owned)).collect();
+    assert_eq!(asked, [Some("bytes=100-199".to_owned()), None]);
+}
+
 #[test]
 fn vary_is_in_304_and_206_where_the_whole_has_it() {
     let (proxy, _origin) = before(|request| {
