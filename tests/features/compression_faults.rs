@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandarac_message::codings::Coding;
-use sandarac_test_support::http2::Http2;
-use sandarac_test_support::{Conn, Gate, Origin, Reply, Sandarac, get, head, reply, within};
+use sandarac_test_support::http2::{Ended, Http2};
+use sandarac_test_support::{Conn, Gate, Origin, PATIENCE, Reply, Sandarac, get, head, reply, within};
 
 use crate::compression::{accepting, before, coded, html, page, plain};
 use crate::{labelled, sandarac, site};
@@ -95,6 +95,27 @@ fn the_head_waits_for_the_first_block() {
     }
 }
 
+/// Nothing in a conversation may be old, not even its head.
+#[test]
+fn the_head_of_an_event_stream_does_not_wait() {
+    for cache in ["no-store", "max-age=60"] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let (proxy, _origin) = before(move |_| {
+            let begun = reply(200).cache(cache).with("Content-Type", "text/event-stream").chunked();
+            let event = coded(Coding::Gzip, b"data: 1\n\n");
+            begun.with("Content-Encoding", "gzip").body(&event[..2]).pause(&held).body(&event[2..])
+        });
+        // The gate opens by itself later.
+        let mut client = proxy.connect().patient_for(PATIENCE / 2);
+        client.send(get("/").to_bytes());
+        let begun = client.response_head().expect(200);
+        assert_eq!(begun.field("content-encoding"), None, "{cache}");
+        gate.open();
+        client.read_through("data: 1\n\n\r\n0\r\n\r\n");
+    }
+}
+
 #[test]
 fn a_backend_that_breaks_off_before_the_first_block_is_answered_with_502() {
     let (proxy, _origin) = before(|_| {
@@ -118,11 +139,15 @@ fn later_damage_breaks_the_response_off() {
                 reply(200).cache(cache).with("Content-Type", "text/html").with("Content-Encoding", "gzip");
             begun.chunked().body(first).pause(&held).body(rest)
         });
+        let mut multiplexed = Http2::to(proxy.address());
+        let stream = multiplexed.get("/", &[]);
+        assert_eq!(multiplexed.begun(stream).status, 200, "{cache}");
         let mut client = proxy.connect();
         client.send(get("/").to_bytes());
         client.response_head().expect(200);
         gate.open();
         assert!(!client.read_to_end().ends_with(b"0\r\n\r\n"), "{cache}: the chunks came to an end");
+        assert!(matches!(multiplexed.outcome(stream), Err(Ended::Reset(_))), "{cache}");
     }
 }
 
