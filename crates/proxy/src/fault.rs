@@ -1,6 +1,7 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
 use crate::files::FileRefusal;
+use crate::fragments::FragmentFailure;
 use crate::tls_fault::TlsFault;
 use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
@@ -102,13 +103,15 @@ pub enum Fault {
     File(FileRefusal),
     /// The response names a file that it may not.
     FileNotAllowed,
+    /// A fragment is missing that the page needs.
+    Fragment(FragmentFailure),
     /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 60] = [
+    pub const EACH: [Fault; 68] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -169,6 +172,14 @@ impl Fault {
         Fault::File(FileRefusal::ALL[8]),
         Fault::File(FileRefusal::ALL[9]),
         Fault::File(FileRefusal::ALL[10]),
+        Fault::Fragment(FragmentFailure::Url),
+        Fault::Fragment(FragmentFailure::Elsewhere),
+        Fault::Fragment(FragmentFailure::TooDeep),
+        Fault::Fragment(FragmentFailure::TooMany),
+        Fault::Fragment(FragmentFailure::Status),
+        Fault::Fragment(FragmentFailure::Coded),
+        Fault::Fragment(FragmentFailure::Endless),
+        Fault::Fragment(FragmentFailure::BrokeOff),
     ];
 
     /// The name in logs and counters.
@@ -217,6 +228,7 @@ impl Fault {
             Fault::HeadTooLarge => "head-too-large",
             Fault::File(refusal) => refusal.name(),
             Fault::FileNotAllowed => "file-not-allowed",
+            Fault::Fragment(failure) => failure.name(),
             Fault::Loop => "loop",
         }
     }
@@ -258,6 +270,7 @@ impl Fault {
             | Fault::TunnelIgnored
             | Fault::ResponseBroken
             | Fault::FileNotAllowed
+            | Fault::Fragment(_)
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
         }
@@ -307,7 +320,7 @@ impl Fault {
             | Fault::FileNotAllowed
             | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
-            Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
+            Fault::ResponseBroken | Fault::Fragment(_) => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
             Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull | Fault::GatheringFailed => {
                 ProxyError::ProxyInternalError
@@ -368,6 +381,7 @@ impl Fault {
             Fault::FileNotAllowed => {
                 "the response names a file outside of the directories that its pool may send".into()
             }
+            Fault::Fragment(failure) => failure.text().into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }

@@ -1,0 +1,191 @@
+//! The body of an assembled page.
+
+use super::file_piece::FilePiece;
+use super::fragment::Fragment;
+use super::page::Page;
+use super::source::{PagePart, Source};
+use crate::Fault;
+use bytes::Bytes;
+use sandarac_cache::Object;
+use sandarac_esi::escape_html;
+use sandarac_message::{FieldsBuf, Piece};
+use sandarac_net::{Body, BodyBroken};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// Fragments that are asked for at a time: the one whose turn it is, and those after it.
+const AHEAD: usize = 8;
+
+/// Bytes of a page that is parsed as it arrives which may wait for a fragment before them.
+const TEXT_AHEAD: usize = 64 << 10;
+
+/// Parts that may wait. A page may be nothing but parts without text.
+const PARTS_AHEAD: usize = 256;
+
+/// A page and its fragments, in order.
+pub(crate) struct Assembly {
+    page: Rc<Page>,
+    source: Source,
+    /// What was polled before the response began.
+    first: Option<Piece>,
+    /// What was taken from the source.
+    items: VecDeque<Item>,
+    /// How many of these are fragments.
+    fragments: usize,
+    /// Bytes of text among them.
+    text: usize,
+    /// How the source has ended, if it has.
+    ended: Option<Result<(), BodyBroken>>,
+    /// Whether the bytes of files are needed.
+    in_memory: bool,
+}
+
+enum Item {
+    Text(Bytes),
+    Range(Arc<Object>, Range<u64>),
+    Fragment(Fragment),
+    File(FilePiece),
+}
+
+impl Assembly {
+    /// The page from `source`. `in_memory` if the bytes of all pieces are needed.
+    pub(crate) fn new(page: Rc<Page>, source: Source, in_memory: bool) -> Assembly {
+        let items = VecDeque::new();
+        Assembly { page, source, first: None, items, fragments: 0, text: 0, ended: None, in_memory }
+    }
+
+    /// Ready once the body can begin, or its end is known.
+    ///
+    /// # Errors
+    /// Why it cannot be sent: a fragment is known to be missing that it needs, or nothing of it comes.
+    pub(crate) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        let polled = self.poll_piece(cx);
+        let fatal = |item: &Item| match item {
+            Item::Fragment(fragment) => fragment.is_fatal(),
+            _ => None,
+        };
+        if let Some(failure) = self.items.iter().find_map(fatal) {
+            return Poll::Ready(Err(Fault::Fragment(failure)));
+        }
+        match ready!(polled) {
+            Some(Ok(piece)) => self.first = Some(piece),
+            Some(Err(_)) => return Poll::Ready(Err(Fault::ResponseBroken)),
+            None => {}
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes parts from the source, and asks for fragments.
+    fn look_ahead(&mut self, cx: &mut Context<'_>) {
+        while self.ended.is_none()
+            && self.fragments < AHEAD
+            && self.text < TEXT_AHEAD
+            && self.items.len() < PARTS_AHEAD
+        {
+            let item = match self.source.poll_part(cx) {
+                Poll::Pending => break,
+                Poll::Ready(None) => {
+                    self.ended = Some(Ok(()));
+                    break;
+                }
+                Poll::Ready(Some(Err(broken))) => {
+                    self.ended = Some(Err(broken));
+                    break;
+                }
+                Poll::Ready(Some(Ok(PagePart::Text(text)))) => Item::Text(text),
+                Poll::Ready(Some(Ok(PagePart::Range(object, range)))) => Item::Range(object, range),
+                Poll::Ready(Some(Ok(PagePart::Variable(variable)))) => {
+                    let mut text = Vec::new();
+                    escape_html(self.page.value(&variable).unwrap_or_default(), &mut text);
+                    Item::Text(text.into())
+                }
+                Poll::Ready(Some(Ok(PagePart::Include(include)))) => {
+                    Item::Fragment(Fragment::ask(&self.page, &include))
+                }
+            };
+            match &item {
+                Item::Text(text) => self.text += text.len(),
+                Item::Fragment(_) => self.fragments += 1,
+                Item::Range(..) | Item::File(_) => {}
+            }
+            self.items.push_back(item);
+        }
+        // One that is missing is replaced before its turn comes.
+        for item in self.items.iter_mut().skip(1) {
+            if let Item::Fragment(fragment) = item {
+                let _ = fragment.poll_begun(cx);
+            }
+        }
+    }
+
+    fn pop(&mut self) {
+        match self.items.pop_front() {
+            Some(Item::Fragment(_)) => self.fragments -= 1,
+            Some(Item::Text(text)) => self.text -= text.len(),
+            Some(Item::Range(..) | Item::File(_)) | None => {}
+        }
+    }
+}
+
+impl Body for Assembly {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        loop {
+            self.look_ahead(cx);
+            let piece = match self.items.front_mut() {
+                None => {
+                    return match self.ended {
+                        Some(Ok(())) => Poll::Ready(None),
+                        Some(Err(broken)) => Poll::Ready(Some(Err(broken))),
+                        None => Poll::Pending,
+                    };
+                }
+                Some(Item::Text(text)) => {
+                    let text = text.clone();
+                    self.pop();
+                    Some(text.into())
+                }
+                Some(Item::Range(object, range)) => {
+                    let piece = object.body().slice(range.clone()).next();
+                    range.start += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+                    if range.is_empty() || piece.is_none() {
+                        self.pop();
+                    }
+                    piece
+                }
+                Some(Item::File(file)) => match ready!(file.poll_bytes(cx)) {
+                    Some(Ok(bytes)) => Some(bytes.into()),
+                    Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
+                    None => {
+                        self.pop();
+                        None
+                    }
+                },
+                Some(Item::Fragment(fragment)) => match ready!(fragment.poll_piece(cx)) {
+                    Some(Ok(Piece::File(range))) if self.in_memory => {
+                        self.items.push_front(Item::File(FilePiece::new(range)));
+                        None
+                    }
+                    Some(Ok(piece)) => Some(piece),
+                    Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
+                    None => {
+                        self.pop();
+                        None
+                    }
+                },
+            };
+            if let Some(piece) = piece.filter(|piece: &Piece| !piece.is_empty()) {
+                return Poll::Ready(Some(Ok(piece)));
+            }
+        }
+    }
+
+    fn trailers(&self) -> Option<FieldsBuf> {
+        None
+    }
+}
