@@ -8,7 +8,7 @@ use sandarac_test_support::{Gate, Origin, Reply, Request, Response, Sandarac, ge
 use crate::{labelled, sandarac, site, stat};
 
 /// A stored page.
-fn page(body: impl AsRef<[u8]>) -> Reply {
+pub(crate) fn page(body: impl AsRef<[u8]>) -> Reply {
     reply(200)
         .cache("max-age=60")
         .with("Content-Type", "text/html")
@@ -18,21 +18,24 @@ fn page(body: impl AsRef<[u8]>) -> Reply {
 }
 
 /// A response that is not stored.
-fn own(body: impl AsRef<[u8]>) -> Reply {
+pub(crate) fn own(body: impl AsRef<[u8]>) -> Reply {
     reply(200).cache("private").with("Content-Type", "text/html").body(body)
 }
 
-fn include(url: &str) -> String {
+pub(crate) fn include(url: &str) -> String {
     format!("<esi:include src=\"{url}\"/>")
 }
 
-fn before_with(keys: &str, rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
+pub(crate) fn before_with(
+    keys: &str,
+    rule: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> (Sandarac, Origin) {
     let origin = Origin::new(rule);
     let text = site(&origin.url(), keys, "").replace("\"127.0.0.1:0\"", "\"127.0.0.1:0\"\nhttp2 = true");
     (sandarac().config(text).start(), origin)
 }
 
-fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
+pub(crate) fn before(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     before_with("fragments = true", rule)
 }
 

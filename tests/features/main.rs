@@ -18,6 +18,7 @@ mod counters;
 mod ejection;
 mod fields;
 mod files;
+mod fragment_failures;
 mod fragments;
 mod health;
 mod hedging;

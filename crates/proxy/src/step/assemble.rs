@@ -156,7 +156,7 @@ pub(super) async fn send(
             _ => body,
         }
     });
-    let (bytes, end) = down.send(exchange.core, body).await;
+    let (bytes, end) = down.send_attended(exchange.core, body).await;
     exchange.handling.detail = match (page.failure(), &end) {
         (Some(failure), _) => Some(Detail::Fragment(failure)),
         (None, SendEnd::Broken(BodyBroken::Source)) => Some(Detail::OriginBroke),
