@@ -68,6 +68,21 @@ fn a_stored_page_gets_fragments_that_are_cached_by_their_own_rules() {
 }
 
 #[test]
+fn a_page_that_is_there_whole_is_sent_with_its_length() {
+    let (proxy, origin) = before(|request| match request.path() {
+        "/" => page(include("/x").repeat(10)),
+        _ => page("<x>"),
+    });
+    proxy.get("/").expect(200);
+    for _ in 0..2 {
+        let response = proxy.get("/").expect(200);
+        assert_eq!((response.text(), response.field("content-length")), ("<x>".repeat(10), Some("30")));
+        assert_eq!(response.field("etag"), None);
+    }
+    assert_eq!((origin.count_of("/"), origin.count_of("/x")), (1, 1));
+}
+
+#[test]
 fn clients_of_http2_get_the_same() {
     let (proxy, _origin) = before(|request| match request.path() {
         "/" => page(format!("a{}b{}c", include("/x"), include("/y"))),
@@ -188,7 +203,8 @@ fn fragments_within_fragments_are_bounded_in_depth() {
     client.send(get("/loop").to_bytes());
     client.response_head().expect(200);
     // It breaks off: there is no last chunk.
-    assert_eq!(client.read_to_end(), "1\r\n(\r\n".repeat(5).into_bytes());
+    let body = String::from_utf8(client.read_to_end()).expect("text");
+    assert!(body.matches('(').count() == 5 && !body.ends_with("0\r\n\r\n"), "{body}");
     assert_eq!(origin.count(), 1);
     assert_eq!(labelled(&proxy, "fragments_failed", "fragments-too-deep"), 1);
 
@@ -411,7 +427,7 @@ fn pages_that_are_not_stored_are_assembled_as_they_stream() {
         client.expect("3\r\none\r\n");
         gates[0].open();
         gates[2].open();
-        client.expect("3\r\n<x>\r\n3\r\ntwo\r\n");
+        client.read_through("two\r\n");
         gates[1].open();
         client.expect("5\r\nthree\r\n0\r\n\r\n");
     }

@@ -25,12 +25,20 @@ const TEXT_AHEAD: usize = 64 << 10;
 /// Parts that may wait. A page may be nothing but parts without text.
 const PARTS_AHEAD: usize = 256;
 
+/// Pieces of at most so many bytes are copied to be sent with their neighbours.
+const SMALL: usize = 16 << 10;
+
+/// Bytes of pieces that are joined. The usual page is one piece.
+const JOINED: usize = 32 << 10;
+
 /// A page and its fragments, in order.
 pub(crate) struct Assembly {
     page: Rc<Page>,
     source: Source,
     /// What was polled before the response began.
     first: Option<Piece>,
+    /// What comes after the last piece, and could not be joined to it.
+    unjoined: Option<Result<Piece, BodyBroken>>,
     /// What was taken from the source.
     items: VecDeque<Item>,
     /// How many of these are fragments.
@@ -54,15 +62,25 @@ impl Assembly {
     /// The page from `source`. `in_memory` if the bytes of all pieces are needed.
     pub(crate) fn new(page: Rc<Page>, source: Source, in_memory: bool) -> Assembly {
         let items = VecDeque::new();
-        Assembly { page, source, first: None, items, fragments: 0, text: 0, ended: None, in_memory }
+        Assembly {
+            page,
+            source,
+            first: None,
+            unjoined: None,
+            items,
+            fragments: 0,
+            text: 0,
+            ended: None,
+            in_memory,
+        }
     }
 
-    /// Ready once the body can begin, or its end is known.
+    /// Ready once the body can begin. Returns its length if all of it is there.
     ///
     /// # Errors
     /// Why it cannot be sent: a fragment is known to be missing that it needs, or nothing of it comes.
-    pub(crate) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
-        let polled = self.poll_piece(cx);
+    pub(crate) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, Fault>> {
+        let polled = self.poll_joined(cx);
         let fatal = |item: &Item| match item {
             Item::Fragment(fragment) => fragment.is_fatal(),
             _ => None,
@@ -70,12 +88,52 @@ impl Assembly {
         if let Some(failure) = self.items.iter().find_map(fatal) {
             return Poll::Ready(Err(Fault::Fragment(failure)));
         }
-        match ready!(polled) {
-            Some(Ok(piece)) => self.first = Some(piece),
+        let piece = match ready!(polled) {
+            Some(Ok(piece)) => piece,
             Some(Err(_)) => return Poll::Ready(Err(Fault::ResponseBroken)),
-            None => {}
+            None => return Poll::Ready(Ok(Some(0))),
+        };
+        let is_whole = self.items.is_empty() && self.unjoined.is_none() && self.ended == Some(Ok(()));
+        let len = is_whole.then_some(piece.len() as u64);
+        self.first = Some(piece);
+        Poll::Ready(Ok(len))
+    }
+
+    /// The next piece, in which small ones that are there are joined: each that is sent alone would cost a system call.
+    fn poll_joined(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        let mut one: Option<Piece> = None;
+        let mut joined = Vec::new();
+        loop {
+            let next = match self.unjoined.take() {
+                Some(next) => Poll::Ready(Some(next)),
+                None => self.poll_one(cx),
+            };
+            let is_small = |piece: &Piece| piece.bytes().is_some_and(|bytes| bytes.len() <= SMALL);
+            match (next, &one) {
+                (Poll::Ready(Some(Ok(piece))), None) if !is_small(&piece) => {
+                    return Poll::Ready(Some(Ok(piece)));
+                }
+                (Poll::Ready(Some(Ok(piece))), None) => one = Some(piece),
+                (Poll::Ready(Some(Ok(piece))), Some(first)) if is_small(&piece) => {
+                    if joined.is_empty() {
+                        joined.reserve(JOINED);
+                        joined.extend_from_slice(first.bytes().unwrap_or_default());
+                    }
+                    joined.extend_from_slice(piece.bytes().unwrap_or_default());
+                    if joined.len() >= JOINED {
+                        return Poll::Ready(Some(Ok(Bytes::from(joined).into())));
+                    }
+                }
+                (next, None) => return next,
+                (next, Some(_)) => {
+                    if let Poll::Ready(Some(next)) = next {
+                        self.unjoined = Some(next);
+                    }
+                    let piece = if joined.is_empty() { one } else { Some(Bytes::from(joined).into()) };
+                    return Poll::Ready(piece.map(Ok));
+                }
+            }
         }
-        Poll::Ready(Ok(()))
     }
 
     /// Takes parts from the source, and asks for fragments.
@@ -128,13 +186,9 @@ impl Assembly {
             Some(Item::Range(..) | Item::File(_)) | None => {}
         }
     }
-}
 
-impl Body for Assembly {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(first)));
-        }
+    /// The next piece as it is.
+    fn poll_one(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
         loop {
             self.look_ahead(cx);
             let piece = match self.items.front_mut() {
@@ -182,6 +236,15 @@ impl Body for Assembly {
             if let Some(piece) = piece.filter(|piece: &Piece| !piece.is_empty()) {
                 return Poll::Ready(Some(Ok(piece)));
             }
+        }
+    }
+}
+
+impl Body for Assembly {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(first))),
+            None => self.poll_joined(cx),
         }
     }
 

@@ -131,15 +131,18 @@ pub(super) async fn send(
         let in_memory = matches!(form, RelayForm::Recoded(_));
         Assembly::new(page.clone(), source, in_memory)
     });
+    let mut length = if assembly.is_some() { Length::Unknown } else { Length::Told };
     if let Some(assembly) = &mut assembly {
-        poll_fn(|cx| match assembly.poll_begun(cx) {
+        let known = poll_fn(|cx| match assembly.poll_begun(cx) {
             Poll::Pending if down.poll_left(cx).is_ready() => Poll::Ready(Err(Fault::ClientGone)),
             begun => begun,
         })
         .await?;
+        if let (Some(known), RelayForm::AsItCame) = (known, &form) {
+            length = Length::Known(known);
+        }
     }
     let reports = exchange.site.config.cache.cache_status;
-    let length = if assembly.is_some() { Length::Unknown } else { Length::Told };
     down.begin(Response {
         own,
         age,
