@@ -49,6 +49,22 @@ fn a_fragment_that_hangs_is_left_out_after_the_time_of_its_pool() {
     }
 }
 
+/// A page that is not stored occupies its backend until it was read, and its fragments need the same one.
+#[test]
+fn a_page_and_its_fragments_share_the_only_place_at_their_backend() {
+    let text = "x".repeat(400_000);
+    let body = format!("{}{text}", include("/x").repeat(20));
+    let origin = Origin::new(move |request| match request.path() {
+        "/" => own(&body),
+        _ => own("<x>"),
+    });
+    let keys = "fragments = true\ncache = \"pass\"";
+    let config = site(&origin.url(), keys, "").replace("[pool.app]", "[pool.app]\nmax_in_flight = 1");
+    let proxy = sandarac().config(config).start();
+    assert!(proxy.get("/").expect(200).text() == format!("{}{text}", "<x>".repeat(20)));
+    assert_eq!(labelled(&proxy, "fragments_failed", "fragment-status"), 0);
+}
+
 #[test]
 fn a_fragment_that_breaks_off_ends_the_page_unless_that_goes_on() {
     let (proxy, _origin) = before(|request| match request.path() {

@@ -7,7 +7,7 @@ use super::source::{PagePart, Source};
 use crate::Fault;
 use bytes::Bytes;
 use sandarac_cache::Object;
-use sandarac_esi::escape_html;
+use sandarac_esi::{Include, escape_html};
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_net::{Body, BodyBroken};
 use std::collections::VecDeque;
@@ -20,10 +20,10 @@ use std::task::{Context, Poll, ready};
 const AHEAD: usize = 8;
 
 /// Bytes of a page that is parsed as it arrives which may wait for a fragment before them.
-const TEXT_AHEAD: usize = 64 << 10;
+const TEXT_AHEAD: usize = 1 << 20;
 
-/// Parts that may wait. A page may be nothing but parts without text.
-const PARTS_AHEAD: usize = 256;
+/// Parts that may wait for one. A page may be nothing but parts without text.
+const PARTS_AHEAD: usize = 4096;
 
 /// Pieces of at most so many bytes are copied to be sent with their neighbours.
 const SMALL: usize = 16 << 10;
@@ -41,7 +41,7 @@ pub(crate) struct Assembly {
     unjoined: Option<Result<Piece, BodyBroken>>,
     /// What was taken from the source.
     items: VecDeque<Item>,
-    /// How many of these are fragments.
+    /// How many of these are fragments that were asked for.
     fragments: usize,
     /// Bytes of text among them.
     text: usize,
@@ -55,6 +55,8 @@ enum Item {
     Text(Bytes),
     Range(Arc<Object>, Range<u64>),
     Fragment(Fragment),
+    /// A fragment that was not asked for yet.
+    Include(Box<Include>),
     File(FilePiece),
 }
 
@@ -138,11 +140,7 @@ impl Assembly {
 
     /// Takes parts from the source, and asks for fragments.
     fn look_ahead(&mut self, cx: &mut Context<'_>) {
-        while self.ended.is_none()
-            && self.fragments < AHEAD
-            && self.text < TEXT_AHEAD
-            && self.items.len() < PARTS_AHEAD
-        {
+        while self.ended.is_none() && self.wants_parts() {
             let item = match self.source.poll_part(cx) {
                 Poll::Pending => break,
                 Poll::Ready(None) => {
@@ -160,30 +158,59 @@ impl Assembly {
                     escape_html(self.page.value(&variable).unwrap_or_default(), &mut text);
                     Item::Text(text.into())
                 }
-                Poll::Ready(Some(Ok(PagePart::Include(include)))) => {
+                Poll::Ready(Some(Ok(PagePart::Include(include)))) if self.fragments < AHEAD => {
+                    self.fragments += 1;
                     Item::Fragment(Fragment::ask(&self.page, &include))
                 }
+                Poll::Ready(Some(Ok(PagePart::Include(include)))) => {
+                    Item::Include(Box::new(include.into_owned()))
+                }
             };
-            match &item {
-                Item::Text(text) => self.text += text.len(),
-                Item::Fragment(_) => self.fragments += 1,
-                Item::Range(..) | Item::File(_) => {}
+            if let Item::Text(text) = &item {
+                self.text += text.len();
             }
             self.items.push_back(item);
         }
         // One that is missing is replaced before its turn comes.
-        for item in self.items.iter_mut().skip(1) {
-            if let Item::Fragment(fragment) = item {
-                let _ = fragment.poll_begun(cx);
+        let mut asked = self.fragments;
+        for item in &mut self.items {
+            match item {
+                _ if asked == 0 => break,
+                Item::Fragment(fragment) => {
+                    asked -= 1;
+                    let _ = fragment.poll_begun(cx);
+                }
+                _ => {}
             }
         }
     }
 
+    /// Whether more of the source is to be read. A page that is not stored occupies its backend until it has been read, and
+    /// its fragments may need the same one: it is read on while they are waited for.
+    fn wants_parts(&self) -> bool {
+        let is_waiting = matches!(self.items.front(), Some(Item::Fragment(_)));
+        let (text, parts) = if is_waiting { (TEXT_AHEAD, PARTS_AHEAD) } else { (JOINED, PARTS_AHEAD / 16) };
+        match self.source {
+            Source::Template(..) => self.fragments < AHEAD && self.items.len() < parts,
+            Source::Stream { .. } => self.text < text && self.items.len() < parts,
+        }
+    }
+
+    /// Drops the first item. If it was a fragment, the next one is asked for.
     fn pop(&mut self) {
         match self.items.pop_front() {
-            Some(Item::Fragment(_)) => self.fragments -= 1,
             Some(Item::Text(text)) => self.text -= text.len(),
-            Some(Item::Range(..) | Item::File(_)) | None => {}
+            Some(Item::Fragment(_)) => {
+                self.fragments -= 1;
+                let unasked = self.items.iter_mut().find(|item| matches!(item, Item::Include(_)));
+                if let Some(item) = unasked
+                    && let Item::Include(include) = item
+                {
+                    self.fragments += 1;
+                    *item = Item::Fragment(Fragment::ask(&self.page, include));
+                }
+            }
+            Some(Item::Range(..) | Item::Include(_) | Item::File(_)) | None => {}
         }
     }
 
@@ -220,6 +247,8 @@ impl Assembly {
                         None
                     }
                 },
+                // As many as may be are asked for, from the first on.
+                Some(Item::Include(_)) => unreachable!("the first fragment was asked for"),
                 Some(Item::Fragment(fragment)) => match ready!(fragment.poll_piece(cx)) {
                     Some(Ok(Piece::File(range))) if self.in_memory => {
                         self.items.push_front(Item::File(FilePiece::new(range)));
