@@ -20,6 +20,8 @@ mod counters;
 mod ejection;
 mod fields;
 mod files;
+mod fragment_failures;
+mod fragments;
 mod health;
 mod hedging;
 mod http2;

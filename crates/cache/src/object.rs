@@ -14,6 +14,7 @@ use sandarac_message::{Fields, FieldsBuf, Span, StoredHead, Timestamp};
 use sandarac_tier::SharedCopy;
 
 use crate::Key;
+use crate::PageMarkup;
 use crate::body::{Body, Content};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;
@@ -73,6 +74,8 @@ pub(crate) struct Extras {
     pub(crate) block: OnceLock<Box<[u8]>>,
     /// The body in other codings, once one was needed.
     pub(crate) recodings: OnceBox<Recodings>,
+    /// What its body has of ESI, once that was needed.
+    pub(crate) markup: OnceBox<PageMarkup>,
 }
 
 /// The body of an object in another coding.
@@ -164,13 +167,14 @@ impl Extras {
         held(size_of::<Extras>())
             + self.block.get().map_or(0, |block| held(block.len()))
             + self.recodings.get().map_or(0, |_| Recodings::BYTES)
+            + self.markup.get().map_or(0, PageMarkup::bytes)
             + self.trailers.as_ref().map_or(0, trailers)
             + self.copy.as_ref().map_or(0, copy)
     }
 
-    /// The same for an object that replaces this one; the block and recodings are made anew.
+    /// The same for an object that replaces this one; the block, recodings and the markup are made anew.
     fn for_successor(&self) -> Extras {
-        let Extras { range, trailers, copy, block: _, recodings: _ } = self;
+        let Extras { range, trailers, copy, block: _, recodings: _, markup: _ } = self;
         Extras { range: *range, trailers: trailers.clone(), copy: copy.clone(), ..Extras::default() }
     }
 
@@ -208,6 +212,23 @@ impl Object {
     /// The extras; empty ones are made if there are none. The shard's lock is held.
     pub(crate) fn extras_or_new(&self) -> &Extras {
         self.extras.get_or_init(Box::default)
+    }
+
+    /// What its body has of ESI, if [`Store::keep_markup`](crate::Store::keep_markup) has kept it.
+    pub fn markup(&self) -> Option<&PageMarkup> {
+        self.extras()?.markup.get()
+    }
+
+    /// Keeps the markup, which the caller has charged by [`Object::markup_bytes`]. False if there is one. The shard's lock is
+    /// held.
+    pub(crate) fn set_markup(&self, markup: PageMarkup) -> bool {
+        self.extras_or_new().markup.set(Box::new(markup)).is_ok()
+    }
+
+    /// Bytes to be charged for the markup that the object gets.
+    pub(crate) fn markup_bytes(&self, markup: &PageMarkup) -> usize {
+        let place = if self.extras.get().is_none() { held(size_of::<Extras>()) } else { 0 };
+        place + markup.bytes()
     }
 
     /// Whether its bytes are charged.

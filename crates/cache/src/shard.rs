@@ -25,7 +25,7 @@ use crate::queue::{ARRIVALS, Line, Queue};
 use crate::slab::{NONE, Slab, Slot};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
-use crate::{Key, Object, Tag};
+use crate::{Key, Object, PageMarkup, Tag};
 
 /// Objects that one search for a victim examines before it releases the lock.
 const STEPS: usize = 16;
@@ -372,6 +372,17 @@ impl Shard {
             return 0;
         }
         self.add_bytes(&original, bytes);
+        bytes
+    }
+
+    /// Keeps the markup of an object, and returns the bytes that it takes.
+    pub(crate) fn keep_markup(&mut self, slot: u32, markup: PageMarkup) -> usize {
+        let Some(object) = self.object(slot).cloned() else { return 0 };
+        let bytes = object.markup_bytes(&markup);
+        if !object.set_markup(markup) {
+            return 0;
+        }
+        self.add_bytes(&object, bytes);
         bytes
     }
 

@@ -17,7 +17,7 @@ use crate::shard::Shard;
 use crate::shards::{Locked, Shards};
 use crate::stats::{Removal, Stats};
 use crate::sweep_position::SweepPosition;
-use crate::{Key, Object, Tag};
+use crate::{Key, Object, PageMarkup, Tag};
 
 /// Stored responses, shared by all cores. See the [crate documentation](crate).
 pub struct Store {
@@ -176,6 +176,18 @@ impl Store {
         let mut shard = self.lock(object.key());
         // A recoding that was kept meanwhile may have made room that the block needs too.
         let taken = shard.slot_of(object).map_or(0, |slot| shard.keep_block_of(slot, object, block));
+        drop(shard);
+        self.release(reserved - taken);
+    }
+
+    /// Keeps the markup of an object beside it. Does nothing if it has one, or is not in the index, or if there is no room.
+    pub fn keep_markup(&self, object: &Arc<Object>, markup: PageMarkup) {
+        let reserved = object.markup_bytes(&markup);
+        if !self.reserve(reserved) {
+            return;
+        }
+        let mut shard = self.lock(object.key());
+        let taken = shard.slot_of(object).map_or(0, |slot| shard.keep_markup(slot, markup));
         drop(shard);
         self.release(reserved - taken);
     }

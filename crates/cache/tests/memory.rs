@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use sandarac_cache::{Intent, Key, Lookup, NewObject, Query, Settings, Store, Tag};
+use sandarac_cache::{Intent, Key, Lookup, NewObject, PageMarkup, Query, Settings, Store, Tag};
+use sandarac_esi::TemplateBuilder;
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::{VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, Piece, StoredHead, Timestamp};
@@ -106,6 +107,7 @@ fn what_is_charged_is_what_is_held() {
     a_large_body_is_charged_with_its_pages();
     the_limit_holds_for_the_allocator_too(10_000, 18);
     the_limit_holds_for_the_allocator_too(1500, 22);
+    a_page_is_charged_with_its_markup();
     a_hit_allocates_nothing();
 }
 
@@ -234,6 +236,27 @@ fn a_large_body_is_charged_with_its_pages() {
             assert!((held..held + held / 50).contains(&charged), "charged {charged} for {held}, {arrival:?}");
         }
     }
+}
+
+fn a_page_is_charged_with_its_markup() {
+    let page = b"text<esi:include src=\"/a?b=$(QUERY_STRING{c})\" alt=\"/d\"/>".repeat(40);
+    let store = Arc::new(Store::new(Settings::new(1 << 30)));
+    let objects: Vec<_> = (0..100)
+        .map(|n| {
+            let path = path(n);
+            store.open(Key::of(b"http", HOST, &path)).store_complete(new_object(&path), &[&page], None)
+        })
+        .collect();
+    let (charged, before) = (store.stats().bytes as usize, held());
+    for object in &objects {
+        let mut template = TemplateBuilder::default();
+        template.push(&page);
+        let template = template.finish().expect("a template");
+        store.keep_markup(object, PageMarkup::Parts(template));
+        assert!(object.markup().is_some());
+    }
+    let (charged, held) = (store.stats().bytes as usize - charged, held() - before);
+    assert!((held..held + held / 5).contains(&charged), "charged {charged} for {held}");
 }
 
 /// Stores `count` bodies of up to 2 to the power of `sizes - 1` bytes.

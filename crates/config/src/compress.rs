@@ -135,4 +135,9 @@ pub(crate) fn ask_for_one_form(choice: &CompressChoice, rule: &mut CacheRule) {
     vary.ignored.push(ACCEPT_ENCODING.into());
 }
 
-const ACCEPT_ENCODING: &[u8] = b"accept-encoding";
+/// Whether backends are asked for bodies in a coding.
+pub(crate) fn asks_for_a_coding(choice: &CompressChoice) -> bool {
+    matches!(choice, CompressChoice::On(CompressSettings { backend: BackendCoding::Gzip, .. }))
+}
+
+pub(crate) const ACCEPT_ENCODING: &[u8] = b"accept-encoding";

@@ -9,8 +9,8 @@ use sandarac_message::caching::{CookieRule, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
 use sandarac_policy::{
-    Action, ByteSize, CacheRule, CompressRule, Edits, FileRule, Forward, Match, PoolId, Route, SharedUse,
-    Symlinks,
+    Action, ByteSize, CacheRule, CompressRule, Edits, FileRule, Forward, FragmentRule, Match, PoolId, Route,
+    SharedUse, Symlinks,
 };
 
 use crate::config::{Config, Listener};
@@ -216,6 +216,13 @@ fn explain_route(route: &Route, config: &Config) -> String {
     }
     if let Some(rule) = &route.compress {
         let _ = write!(text, "{NEXT}{}", explain_compression(rule));
+    }
+    if let Some(rule) = route.fragments {
+        let pages = match rule {
+            FragmentRule::Markup => "HTML and XML",
+            FragmentRule::Announced => "pages that announce ESI",
+        };
+        let _ = write!(text, "{NEXT}{pages} assembled from fragments");
     }
     if let Some(hsts) = &route.hsts {
         let _ = write!(

@@ -10,6 +10,7 @@ use crate::definition::{Value, settings};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
 use crate::file_names::{Attempt, IndexName, VALID};
+use crate::fragments::FragmentChoice;
 use crate::limited::Bounded;
 use crate::path::AbsolutePath;
 use crate::pool::{PoolName, PoolSettings};
@@ -143,6 +144,10 @@ settings! {
         /// Whether bodies are sent in a coding (zstd, brotli, gzip) that the client accepts: `true`, `false`, or a table. Each
         /// coding of a stored response is made once, at its first request. Applies to responses of a pool.
         compress: At<CompressChoice> = At::nowhere(CompressChoice::Off);
+        /// Whether pages are assembled from fragments (ESI 1.0, docs/manual/fragments.md): `true`, all HTML and XML of the
+        /// route; `"announced"`, only what comes with `Surrogate-Control: content="ESI/1.0"`; `false`, nothing. Anyone who can
+        /// put an ESI tag into such a page can put any page of the site into it. Requests for parts (`Range`) get the whole.
+        fragments: At<FragmentChoice> = At::nowhere(FragmentChoice(None));
         /// Edits of the request before it is sent to a backend. On a route with a cache they can set neither `Range`
         /// nor conditions (`If-None-Match` and the like), because the cache sets its own.
         request: EditSettings = EditSettings::default();

@@ -16,6 +16,7 @@ mod file;
 mod file_names;
 mod files;
 mod flags;
+mod fragments;
 mod limited;
 mod make;
 mod manual;

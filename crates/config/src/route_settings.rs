@@ -11,6 +11,7 @@ use crate::edits::{EditSettings, edits, refusal};
 use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::files::{file_rule, warn_of_settings_without_files};
+use crate::fragments::{ask_for_plain_bodies, check_fragments};
 use crate::pool::PoolName;
 use crate::report::{At, Place, Report};
 use crate::rules::CacheSettings;
@@ -100,6 +101,7 @@ pub(crate) fn route(
         warn_of_idle_settings(settings, !request.is_empty(), &response, has_files, report);
     }
     let compress = compress_rule(&route.compress, report).map(Box::new);
+    check_fragments(&route.fragments, &route.compress, report);
     let hsts = route.hsts.as_ref().map(|hsts| hsts.value.field_value());
     let matches = route.r#match.iter().map(|matcher| Match {
         hosts: matcher.0.host.clone(),
@@ -112,6 +114,7 @@ pub(crate) fn route(
         request,
         response,
         compress,
+        fragments: route.fragments.value.0,
         hsts,
         upgrade,
         connect: route.connect,
@@ -123,6 +126,7 @@ pub(crate) fn route(
     if let Some(Forward { cache: Some(rule), .. }) = made.forward_mut() {
         rule.policy.vary.written = written;
         ask_for_one_form(&route.compress.value, rule);
+        ask_for_plain_bodies(route.fragments.value, rule);
         refuse_fields_of_cache(&route.request, report);
         warn_of_edits_for_all(&route.response, has_files, report);
     }
@@ -164,6 +168,7 @@ fn warn_of_idle_settings(
         ("stored_response", !response.stored.is_empty()),
         ("passed_response", !response.passed.is_empty()),
         ("compress", route.compress.place.is_some()),
+        ("fragments", route.fragments.value.0.is_some()),
         ("connect", route.connect),
         ("gather", route.gather.is_some()),
         ("upgrade", route.upgrade.iter().any(|protocol| protocol.place.is_some())),

@@ -35,6 +35,14 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
         || TEXTUAL.iter().any(|known| essence.eq_ignore_ascii_case(known))
 }
 
+/// Whether bodies of this type are markup: HTML and XML with its relatives (`…+xml`).
+pub fn is_markup(content_type: &[u8]) -> bool {
+    let essence = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let ends_in_xml = essence.len() > 4 && essence[essence.len() - 4..].eq_ignore_ascii_case(b"+xml");
+    let known: [&[u8]; 3] = [b"text/html", b"text/xml", b"application/xml"];
+    ends_in_xml || known.iter().any(|known| essence.eq_ignore_ascii_case(known))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +62,15 @@ mod tests {
         for content_type in types {
             assert!(is_compressible(content_type), "{}", content_type.escape_ascii());
         }
+    }
+
+    #[test]
+    fn html_and_xml_are_markup() {
+        let types: [&[u8]; 4] =
+            [b"text/html; charset=utf-8", b"TEXT/HTML", b"application/xhtml+xml", b" application/xml ;q"];
+        assert!(types.into_iter().all(is_markup));
+        let others: [&[u8]; 5] = [b"text/plain", b"application/json", b"+xml", b"", b"image/png;x=+xml"];
+        assert!(!others.into_iter().any(is_markup));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod compress_rule;
 mod digest_once;
 mod edits;
 mod files;
+mod fragment_rule;
 mod pattern;
 mod routes;
 mod rules_digest;
@@ -25,6 +26,7 @@ pub use compress_rule::{BodyCoding, CodingWish, CompressRule};
 pub use digest_once::DigestOnce;
 pub use edits::{Edits, FieldLine, FieldTemplate, ResponseEdits};
 pub use files::{FileName, FileRule, Symlinks};
+pub use fragment_rule::FragmentRule;
 pub use pattern::{HostPattern, MethodName, PathPattern, bare_host};
 pub use routes::{
     Action, FixedAnswer, Forward, Match, PathReading, PoolId, Redirect, Route, RouteId, Routes,

@@ -8,6 +8,7 @@ use crate::compress_rule::CompressRule;
 use crate::digest_once::DigestOnce;
 use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::files::FileRule;
+use crate::fragment_rule::FragmentRule;
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host, lower_case};
 use crate::template::Template;
 
@@ -44,6 +45,8 @@ pub struct Route {
     pub response: ResponseEdits,
     /// Which bodies are sent in another coding; none if it is `None`.
     pub compress: Option<Box<CompressRule>>,
+    /// Which responses are pages with fragments; none if it is `None`.
+    pub fragments: Option<FragmentRule>,
     /// The value of `Strict-Transport-Security` (RFC 6797) for clients that came by https.
     pub hsts: Option<Box<str>>,
     /// Protocols that a connection may be upgraded to, in lower case.
@@ -372,6 +375,7 @@ mod tests {
             request: Edits::default(),
             response: ResponseEdits::default(),
             compress: None,
+            fragments: None,
             hsts: None,
             upgrade: Vec::new(),
             connect: false,

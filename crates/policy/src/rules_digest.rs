@@ -33,6 +33,7 @@ impl Route {
             matches: _,
             // A stored body serves clients of every coding, as it came or recoded.
             compress: _,
+            fragments,
             hsts: _,
             upgrade: _,
             connect: _,
@@ -51,6 +52,10 @@ impl Route {
         digest.rule(rule);
         digest.edits(request);
         digest.response_edits(response);
+        if fragments.is_some() {
+            // Backends are told, and send pages that others cannot use.
+            digest.text(b"fragments");
+        }
         digest.0.finalize().as_bytes().first_chunk().copied()
     }
 }
@@ -237,6 +242,7 @@ mod tests {
             request: edits("Request"),
             response: ResponseEdits { all: edits("All"), stored: edits("Stored"), passed: edits("Passed") },
             compress: None,
+            fragments: None,
             hsts: None,
             upgrade: vec!["websocket".to_owned()],
             connect: false,

@@ -4,6 +4,7 @@
 //! the sets.
 
 use crate::Fault;
+use crate::fragments::FragmentFailure;
 use crate::handling::Handling;
 use crate::latency::Latency;
 use crate::pass_reason::PassReason;
@@ -62,6 +63,7 @@ counters! {
     Synthetic "synthetic" "Requests answered by a rule: fixed answers and redirects.",
     Purges "purges" "Purge requests over HTTP that were allowed.",
     PurgesDenied "purges_denied" "Purge requests over HTTP that were denied.",
+    Fragments "fragments" "Fragments that pages asked for. Each is among requests, too.",
     Fetches "fetches" "Requests sent to origins, retries included.",
     FetchesQueued "fetches_queued" "Requests that waited for a place at a backend.",
     FetchRetries "fetch_retries" "Requests sent to an origin once more.",
@@ -103,6 +105,7 @@ pub struct Counters {
     pub(crate) unstored: Tally<NoStore>,
     pub(crate) unbelieved: Tally<Unbelieved>,
     pub(crate) uncompressed: Tally<Uncompressed>,
+    pub(crate) fragments_failed: Tally<FragmentFailure>,
     pub(crate) coded_from: Tally<CodedFrom>,
     pub(crate) coded_to: Tally<CodedTo>,
     pub(crate) repaired: Tally<Repair>,
@@ -125,6 +128,7 @@ impl Default for Counters {
             unstored: Tally::default(),
             unbelieved: Tally::default(),
             uncompressed: Tally::default(),
+            fragments_failed: Tally::default(),
             coded_from: Tally::default(),
             coded_to: Tally::default(),
             repaired: Tally::default(),

@@ -13,6 +13,7 @@ use sandarac_message::{Fields, FieldsBuf};
 use sandarac_net::{Body, BodyStep, Client, Response};
 use sandarac_wire::h1::BodyFraming;
 use std::future::poll_fn;
+use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -328,6 +329,20 @@ impl<'a> Downstream<'a> {
     pub(crate) async fn send(&mut self, core: &Core, body: Option<impl Body>) -> (u64, SendEnd) {
         let mut sending = Sending::new(body);
         let ended = poll_fn(|cx| sending.poll(cx, self.client, core, self.read_ahead)).await;
+        (sending.bytes, ended.unwrap_or_else(SendEnd::ClientGone))
+    }
+
+    /// The same for a body whose pieces are work for others: it ends when the client has broken off.
+    pub(crate) async fn send_attended(&mut self, core: &Core, body: Option<impl Body>) -> (u64, SendEnd) {
+        let mut sending = Sending::new(body);
+        let ended = poll_fn(|cx| match sending.poll(cx, self.client, core, self.read_ahead) {
+            // One that only closed its side may still read.
+            Poll::Pending if self.client.poll_left(cx, false).is_ready() => {
+                Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+            }
+            ended => ended,
+        });
+        let ended = ended.await;
         (sending.bytes, ended.unwrap_or_else(SendEnd::ClientGone))
     }
 }

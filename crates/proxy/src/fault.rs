@@ -1,6 +1,7 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
 use crate::files::FileRefusal;
+use crate::fragments::FragmentFailure;
 use crate::tls_fault::TlsFault;
 use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
@@ -107,13 +108,15 @@ pub enum Fault {
     FileNotAllowed,
     /// The response names several files.
     FileAmbiguous,
+    /// A fragment is missing that the page needs.
+    Fragment(FragmentFailure),
     /// The request has passed this proxy more often than any deployment has tiers.
     Loop,
 }
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 66] = [
+    pub const EACH: [Fault; 74] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -180,6 +183,14 @@ impl Fault {
         Fault::File(FileRefusal::ALL[8]),
         Fault::File(FileRefusal::ALL[9]),
         Fault::File(FileRefusal::ALL[10]),
+        Fault::Fragment(FragmentFailure::Url),
+        Fault::Fragment(FragmentFailure::Elsewhere),
+        Fault::Fragment(FragmentFailure::TooDeep),
+        Fault::Fragment(FragmentFailure::TooMany),
+        Fault::Fragment(FragmentFailure::Status),
+        Fault::Fragment(FragmentFailure::Coded),
+        Fault::Fragment(FragmentFailure::Endless),
+        Fault::Fragment(FragmentFailure::BrokeOff),
     ];
 
     /// The name in logs and counters.
@@ -230,6 +241,7 @@ impl Fault {
             Fault::File(refusal) => refusal.name(),
             Fault::FileNotAllowed => "file-not-allowed",
             Fault::FileAmbiguous => "file-ambiguous",
+            Fault::Fragment(failure) => failure.name(),
             Fault::Loop => "loop",
         }
     }
@@ -273,6 +285,7 @@ impl Fault {
             | Fault::Undecodable(_)
             | Fault::FileAmbiguous
             | Fault::FileNotAllowed
+            | Fault::Fragment(_)
             | Fault::Loop => 502,
             Fault::HeadTooLarge => 500,
         }
@@ -324,7 +337,7 @@ impl Fault {
             | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
             Fault::Undecodable(_) => ProxyError::HttpResponseContentCoding,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
-            Fault::ResponseBroken => ProxyError::HttpResponseIncomplete,
+            Fault::ResponseBroken | Fault::Fragment(_) => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
             Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull | Fault::GatheringFailed => {
                 ProxyError::ProxyInternalError
@@ -389,6 +402,7 @@ impl Fault {
                 "the response names a file outside of the directories that its pool may send".into()
             }
             Fault::FileAmbiguous => "the response names several files".into(),
+            Fault::Fragment(failure) => failure.text().into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
     }

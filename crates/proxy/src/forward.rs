@@ -10,13 +10,16 @@ use crate::step::received::Received;
 use crate::unkeyed::{PROXY, REAL_IP, is_alias, is_forwarded, is_keyed, is_of_proxies, is_unkeyed};
 use sandarac_cache::Object;
 use sandarac_config::Sticky;
-use sandarac_message::caching::SURROGATE_CAPABILITY;
+use sandarac_message::caching::{SURROGATE_CAPABILITY, SURROGATE_CAPABILITY_ESI};
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::{Field, Fields, FieldsBuf, Method, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits, TlsParts};
 use sandarac_wire::h1::BodyFraming;
+
+/// The field that announces what this proxy does with responses (W3C Edge Architecture).
+const CAPABILITY: &[u8] = b"Surrogate-Capability";
 
 /// The purpose of the request.
 #[derive(Clone, Copy)]
@@ -67,6 +70,8 @@ pub(crate) struct Forward<'a> {
     pub(crate) expect_continue: bool,
     /// Whether trailers of the body are forwarded.
     pub(crate) trailers: bool,
+    /// Whether the response may be a page with fragments.
+    pub(crate) fragments: bool,
     pub(crate) purpose: Purpose<'a>,
 }
 
@@ -144,8 +149,15 @@ impl<'a> Forward<'a> {
             // A part of a coded body serves nobody who cannot take the coding.
             fields.set(Name::AcceptEncoding, b"identity")?;
         }
-        if let Purpose::Fill { .. } = self.purpose {
-            fields.push(b"Surrogate-Capability", SURROGATE_CAPABILITY.as_bytes())?;
+        match self.purpose {
+            Purpose::Tunnel => {}
+            _ if self.fragments => {
+                fields.push(CAPABILITY, SURROGATE_CAPABILITY_ESI.as_bytes())?;
+                // Tags are found in no other body.
+                fields.replace(Name::AcceptEncoding.text().as_bytes(), b"identity")?;
+            }
+            Purpose::Fill { .. } => fields.push(CAPABILITY, SURROGATE_CAPABILITY.as_bytes())?,
+            Purpose::Pass | Purpose::Head { .. } => {}
         }
         if let MaxForwards::Forward(left) = hop::max_forwards(self.request.method, received) {
             fields.set(Name::MaxForwards, left.to_string().as_bytes())?;
@@ -194,6 +206,7 @@ impl<'a> Forward<'a> {
             // Keyed certificates are those of the connection by now, or a trusted proxy's word.
             (Name::Other, Purpose::Fill { rule, .. }) if is_keyed(field, rule) => false,
             (Name::Other, _) if !self.requester.trusted && is_client_certificate(field) => true,
+            (Name::Other, _) if self.fragments && field.is(CAPABILITY) => true,
             (Name::Other, _) if field.is(PROXY) || self.is_claimed_address(field) => true,
             (Name::Other, _) if field.name.contains(&b'_') && !self.introduction.underscores => true,
             (Name::Other, Purpose::Fill { .. }) if is_client_certificate(field) => true,
@@ -309,6 +322,7 @@ mod tests {
             sticky: None,
             expect_continue: false,
             trailers: false,
+            fragments: false,
             purpose,
         };
         let edits = ResponseEdits::default();

@@ -1,11 +1,14 @@
 //! The handling of an exchange, as Cache-Status, the log and the counters report it.
 
 use crate::Fault;
+use crate::fragments::FragmentFailure;
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::tally::{MissReason, NoStore};
+use sandarac_cache::Object;
 use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::{CacheStatus, Forward};
+use sandarac_message::{FieldsBuf, Name, Timestamp};
 
 /// The reason for the handling of an exchange: the `detail` of Cache-Status (RFC 9211 §2.8), and the `reason`
 /// in the log.
@@ -25,6 +28,8 @@ pub(crate) enum Detail {
     StandIn(StandIn),
     /// The response broke off at the origin.
     OriginBroke,
+    /// A fragment of the page is missing, or the page is sent as it came.
+    Fragment(FragmentFailure),
     /// There is no response, or the request body broke off.
     Fault(Fault),
 }
@@ -56,6 +61,7 @@ impl Detail {
             Detail::StandIn(StandIn::Silent) => "origin-silent",
             Detail::StandIn(StandIn::Slow) => "origin-slow",
             Detail::OriginBroke => "origin-broke-off",
+            Detail::Fragment(failure) => failure.name(),
             Detail::Fault(fault) => fault.name(),
         }
     }
@@ -105,6 +111,13 @@ impl Handling {
     /// Age (RFC 9111 §5.1).
     pub(crate) fn is_reuse(&self) -> bool {
         matches!(self.outcome, Outcome::Hit | Outcome::Stale)
+    }
+
+    /// The Age of the response, unless its client gets the origin's. `own` are fields for this client alone.
+    pub(crate) fn age(&self, object: &Object, own: Option<&FieldsBuf>, now: Timestamp) -> Option<u64> {
+        let age = object.lifetimes().age(now).as_secs();
+        let told = own.is_some_and(|own| own.view().has(Name::Age));
+        Some(age).filter(|_| !told && (age > 0 || self.is_reuse()))
     }
 
     /// The member of Cache-Status.

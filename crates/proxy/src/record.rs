@@ -14,6 +14,8 @@ pub struct Record<'a> {
     pub request: u64,
     /// The transaction number of the fetch that it caused, or that brought the object it received.
     pub fetch: Option<u64>,
+    /// The transaction number of the client's request, if this one is for a fragment of its page.
+    pub page: Option<u64>,
     /// The `{id}` sent to the origin, if an edit writes it.
     pub id: Option<&'a str>,
     /// When the first byte of the request arrived.
@@ -133,6 +135,7 @@ impl<'a> Record<'a> {
             session: 0,
             request: 0,
             fetch: None,
+            page: None,
             id: None,
             time: now,
             client: None,

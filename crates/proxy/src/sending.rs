@@ -1,8 +1,8 @@
 //! Sending a body to a client. If a slow client would hold up others, the body is read ahead of it.
 
-use crate::Counter;
 use crate::core::Core;
 use crate::spool::{MAX_APPENDED, Spool};
+use crate::{Counter, Counters};
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_net::{Body, BodyBroken, Client};
 use std::io;
@@ -23,6 +23,22 @@ pub(crate) enum SendEnd {
     Broken(BodyBroken),
     /// The client has left, or is too slow.
     ClientGone(io::Error),
+}
+
+impl SendEnd {
+    /// Counts an early end.
+    pub(crate) fn count(&self, counters: &Counters) {
+        match self {
+            SendEnd::Whole => {}
+            SendEnd::Broken(BodyBroken::Source) => counters.one(Counter::BodiesTruncated),
+            SendEnd::Broken(BodyBroken::ClientSlow) => counters.one(Counter::ClientsSlow),
+            // A file has become shorter.
+            SendEnd::ClientGone(error) if error.kind() == io::ErrorKind::WriteZero => {
+                counters.one(Counter::BodiesTruncated)
+            }
+            SendEnd::ClientGone(error) => counters.cut_off(error),
+        }
+    }
 }
 
 /// A body on its way to a client.

@@ -1,14 +1,16 @@
 //! The service behind the sessions of one core: answers from memory at once, or starts an exchange.
 
 use crate::core::Core;
-use crate::exchange::{self, Deferred, is_loop};
+use crate::exchange::{self, Deferred, asks_for_part, is_loop};
 use crate::files::{FileRequest, Found};
+use crate::fragments::Nesting;
 use crate::handling::Handling;
 use crate::log_throttle::LogTopic;
 use crate::recode::{self, KnownForm};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
+use crate::step::assemble::may_be_page;
 use crate::step::deliver::{Delivered, Delivery};
 use crate::step::files::{self, without_file};
 use crate::step::receive::{Judged, Verdict, receive, takes_certificate, verdict};
@@ -28,6 +30,8 @@ use sandarac_net::{
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
 use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 /// A request that can be answered at once.
@@ -36,6 +40,8 @@ struct Known<'a> {
     site: &'a LocalSite,
     peer: &'a Peer,
     request: &'a Request<'a>,
+    /// The transaction number of the client's request, if this one is for a fragment of its page.
+    page: Option<u64>,
 }
 
 impl Known<'_> {
@@ -59,6 +65,11 @@ impl Known<'_> {
             other => return Err(Some((key, other))),
         };
         if !tier::is_trusted(&object, tier::now) {
+            let found =
+                if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
+            return Err(Some((key, found)));
+        }
+        if received.route.fragments.is_some_and(|rule| may_be_page(rule, &object)) {
             let found =
                 if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
             return Err(Some((key, found)));
@@ -144,7 +155,7 @@ impl Known<'_> {
 
     /// Counts and records the response.
     fn answered(&self, handling: &Handling, fetch: Option<u64>, status: u16, bytes: u64, now: Timestamp) {
-        let Known { core, site, peer, request } = *self;
+        let Known { core, site, peer, request, page } = *self;
         core.counters.one(Counter::Requests);
         core.counters.outcome(handling, None);
         let duration = request.began.elapsed();
@@ -158,6 +169,7 @@ impl Known<'_> {
                 &Record {
                     request: core.transaction(),
                     fetch,
+                    page,
                     status,
                     bytes,
                     outcome: handling.outcome,
@@ -302,55 +314,11 @@ impl Service for Core {
     }
 
     fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {
-        let site = self.site();
-        let head = &request.head;
-        if let Some(answer) = self.challenge(head)
-            && !request.has_body
-        {
-            Known { core: self, site: &site, peer, request }.fixed(&answer, None, client);
-            return Answer::Answered;
-        }
-        let mut found = None;
-        let mut judged = receive(&site, peer, head, request.scheme).map(|received| {
-            let verdict = verdict(&site, peer, &received, head);
-            (received, verdict)
-        });
-        // A body has to be read or forwarded first.
-        if let Ok((received, verdict)) = &mut judged
-            && !request.has_body
-        {
-            let known = Known { core: self, site: &site, peer, request };
-            if let Ok(Verdict::Files) = verdict {
-                match known.file(received, client) {
-                    Ok(()) => return Answer::Answered,
-                    Err(otherwise) => *verdict = otherwise,
-                }
-            }
-            match verdict {
-                // It is looked up with other fields.
-                Ok(Verdict::Lookup(_)) if takes_certificate(received, head.fields) => {}
-                Ok(Verdict::Lookup(pool)) => match known.stored(received, *pool, client) {
-                    Ok(()) => return Answer::Answered,
-                    Err(looked_up) => found = looked_up,
-                },
-                Ok(Verdict::Synth(answer)) if !is_loop(&site, head) => {
-                    let hsts = site.hsts(peer, received.requester.scheme, received.route);
-                    known.fixed(answer, hsts, client);
-                    return Answer::Answered;
-                }
-                _ => {}
-            }
-        }
-        let judged = judged.map(|(received, verdict)| Judged {
-            facts: RequestFacts::of(&received),
-            keys_certificate: takes_certificate(&received, head.fields),
-            verdict,
-        });
-        Answer::Deferred(Deferred { site, judged, found })
+        self.answer_as(peer, request, client, None)
     }
 
     async fn exchange(&self, client: &mut dyn Client, request: Box<Incoming<Deferred>>) {
-        exchange::run(self, client, request).await;
+        exchange::run(self, client, request, None).await;
     }
 
     fn refuse(&self, peer: &Peer, refused: &Refused, received: &[u8], client: &mut impl Responder) {
@@ -412,6 +380,77 @@ impl Service for Core {
 }
 
 impl Core {
+    /// Answers a request of a client, or one for a fragment of the `page` that the client's request with that number asks for.
+    pub(crate) fn answer_as(
+        &self,
+        peer: &Peer,
+        request: &Request<'_>,
+        client: &mut impl Responder,
+        page: Option<u64>,
+    ) -> Answer<Deferred> {
+        let site = self.site();
+        let head = &request.head;
+        if let Some(answer) = self.challenge(head)
+            && !request.has_body
+        {
+            Known { core: self, site: &site, peer, request, page }.fixed(&answer, None, client);
+            return Answer::Answered;
+        }
+        let mut found = None;
+        let mut judged = receive(&site, peer, head, request.scheme).map(|received| {
+            let verdict = verdict(&site, peer, &received, head);
+            (received, verdict)
+        });
+        // A body has to be read or forwarded first.
+        if let Ok((received, verdict)) = &mut judged
+            && !request.has_body
+        {
+            let known = Known { core: self, site: &site, peer, request, page };
+            if let Ok(Verdict::Files) = verdict {
+                match known.file(received, client) {
+                    Ok(()) => return Answer::Answered,
+                    Err(otherwise) => *verdict = otherwise,
+                }
+            }
+            match verdict {
+                // It is looked up with other fields.
+                Ok(Verdict::Lookup(_))
+                    if takes_certificate(received, head.fields) || ignores_part(received, head.fields) => {}
+                Ok(Verdict::Lookup(pool)) => match known.stored(received, *pool, client) {
+                    Ok(()) => return Answer::Answered,
+                    Err(looked_up) => found = looked_up,
+                },
+                Ok(Verdict::Synth(answer)) if !is_loop(&site, head) => {
+                    let hsts = site.hsts(peer, received.requester.scheme, received.route);
+                    known.fixed(answer, hsts, client);
+                    return Answer::Answered;
+                }
+                _ => {}
+            }
+        }
+        let judged = judged.map(|(received, verdict)| Judged {
+            facts: RequestFacts::of(&received),
+            keys_certificate: takes_certificate(&received, head.fields),
+            verdict,
+        });
+        Answer::Deferred(Deferred { site, judged, found })
+    }
+
+    /// Serves the deferred request for a fragment in a task of its own.
+    pub(crate) fn spawn_exchange(
+        self: &Rc<Core>,
+        mut client: impl Client + 'static,
+        incoming: Box<Incoming<Deferred>>,
+        nesting: Nesting,
+    ) {
+        let core = self.clone();
+        // Behind a pointer, because the exchange of a fragment may spawn those of others.
+        let exchange: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
+            exchange::run(&core, &mut client, incoming, Some(nesting)).await;
+        });
+        sandarac_net::spawn(exchange);
+    }
+
     /// The answer to the challenge of a CA, if an order waits for it. Other requests for such paths follow the routes.
     fn challenge(&self, head: &RequestHead<'_>) -> Option<Synthetic> {
         let token = head.target.strip_prefix(b"/.well-known/acme-challenge/")?;
@@ -421,6 +460,11 @@ impl Core {
         let answer = self.shared.challenges.get()?(std::str::from_utf8(token).ok()?)?;
         Some(Synthetic::challenge(answer))
     }
+}
+
+/// Whether a request asks for a part where only whole pages are sent.
+fn ignores_part(received: &Received<'_>, fields: Fields<'_>) -> bool {
+    received.route.fragments.is_some() && fields.iter().any(|field| asks_for_part(&field))
 }
 
 /// The beginning of a TLS connection: a record of a handshake, of a version from 1.0 (RFC 8446 §5.1).

@@ -205,6 +205,7 @@ impl Shared {
         let unstored = Tally::sum(cores().map(|counters| &counters.unstored));
         let unbelieved = Tally::sum(cores().map(|counters| &counters.unbelieved));
         let uncompressed = Tally::sum(cores().map(|counters| &counters.uncompressed));
+        let fragments_failed = Tally::sum(cores().map(|counters| &counters.fragments_failed));
         let coded_from = Tally::sum(cores().map(|counters| &counters.coded_from));
         let coded_to = Tally::sum(cores().map(|counters| &counters.coded_to));
         let repaired = Tally::sum(cores().map(|counters| &counters.repaired));
@@ -218,6 +219,7 @@ impl Shared {
             .chain(repaired)
             .chain(unbelieved)
             .chain(uncompressed)
+            .chain(fragments_failed)
             .chain(coded_from)
             .chain(coded_to)
             .chain(handshakes)

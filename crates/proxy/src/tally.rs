@@ -1,6 +1,7 @@
 //! Counts by reason, one for each possible reason, so that the set of labels is known from the start.
 
 use crate::Fault;
+use crate::fragments::FragmentFailure;
 use crate::pass_reason::PassReason;
 use sandarac_cache::Unstored;
 use sandarac_message::caching;
@@ -214,6 +215,20 @@ impl Reason for Uncompressed {
     }
 }
 
+impl Reason for FragmentFailure {
+    const NAME: &'static str = "fragments_failed";
+    const TEXT: &'static str =
+        "Fragments that are missing in a page, or were replaced, and pages that were sent as they came.";
+
+    fn texts() -> Vec<&'static str> {
+        FragmentFailure::ALL.iter().map(|reason| reason.name()).collect()
+    }
+
+    fn index(&self) -> usize {
+        *self as usize
+    }
+}
+
 /// Bytes of bodies before they were put into a coding, or into none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CodedFrom(pub(crate) Option<Coding>);
@@ -413,6 +428,7 @@ mod tests {
         place(PassReason::Bypass(BypassReason::Cookie), "cookie");
         caching::Reason::ALL.iter().for_each(|reason| place(NoStore::Unusable(*reason), reason.text()));
         Uncompressed::ALL.iter().for_each(|reason| place(*reason, reason.text()));
+        FragmentFailure::ALL.iter().for_each(|reason| place(*reason, reason.name()));
         Coding::ALL.iter().for_each(|coding| place(CodedTo(Some(*coding)), coding.name()));
         place(CodedFrom(None), PLAIN);
         Unstored::ALL.iter().for_each(|unstored| place(NoStore::Unkept(*unstored), unstored.text()));

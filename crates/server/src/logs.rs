@@ -61,6 +61,7 @@ pub(crate) fn example() -> Record<'static> {
         session: 4,
         request: 17,
         fetch: None,
+        page: None,
         id: None,
         time: Timestamp::from_millis(1_795_269_336_042),
         client: Some("192.0.2.7".parse().unwrap()),

@@ -6,6 +6,7 @@ mod combining;
 mod eviction;
 mod lookup;
 mod model;
+mod page_markup;
 mod purge;
 mod recodings;
 mod stress;

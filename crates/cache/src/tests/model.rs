@@ -2,13 +2,14 @@
 //! never exceed the limit.
 
 use proptest::prelude::*;
+use sandarac_esi::TemplateBuilder;
 use sandarac_message::codings::Coding;
 use sandarac_message::range::ByteRange;
 use sandarac_message::recoding::Uncompressed;
 
 use super::*;
 use crate::Purge::{Hard, Soft};
-use crate::{BodyWriter, Combination, Mark, Recoding};
+use crate::{BodyWriter, Combination, Mark, PageMarkup, Recoding};
 
 /// Paths that the operations use.
 const PATHS: u8 = 24;
@@ -25,6 +26,7 @@ enum Step {
     Refresh { path: u8 },
     Hold { path: u8 },
     Block { path: u8, len: u8 },
+    Markup { path: u8, includes: u8 },
     Recode { path: u8, coding: u8, len: u32, block: u8 },
     Carry { from: u8, to: u8 },
     LetGo,
@@ -55,6 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => path.clone().prop_map(|path| Step::Refresh { path }),
         2 => path.clone().prop_map(|path| Step::Hold { path }),
         3 => (path.clone(), any::<u8>()).prop_map(|(path, len)| Step::Block { path, len }),
+        3 => (path.clone(), any::<u8>()).prop_map(|(path, includes)| Step::Markup { path, includes }),
         4 => (path.clone(), any::<u8>(), 0u32..100_000, any::<u8>())
             .prop_map(|(path, coding, len, block)| Step::Recode { path, coding, len, block }),
         1 => (path.clone(), path.clone()).prop_map(|(from, to)| Step::Carry { from, to }),
@@ -192,6 +195,14 @@ impl World {
                     self.store.keep_block(&object, vec![len; len.into()].into());
                     let after = object.block().map(<[u8]>::to_vec);
                     assert!(before.is_none() || before == after, "a block stays as it is");
+                }
+            }
+            Step::Markup { path: to, includes } => {
+                if let Lookup::Hit(object) = get(&path(to)).lookup(&self.store, self.now) {
+                    let mut template = TemplateBuilder::default();
+                    (0..includes).for_each(|_| template.push(b"<esi:include src=\"/a\"/>"));
+                    let template = template.finish().expect("a template");
+                    self.store.keep_markup(&object, PageMarkup::Parts(template));
                 }
             }
             Step::Recode { path: to, coding, len, block } => {

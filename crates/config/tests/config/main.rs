@@ -6,6 +6,7 @@ mod diagnostics;
 mod documents;
 mod files;
 mod flags;
+mod fragments;
 mod pages;
 mod php;
 mod pools;

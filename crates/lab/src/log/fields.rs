@@ -7,6 +7,8 @@ use sandarac_message::Timestamp;
 pub(super) struct LineFields {
     pub(super) time: Timestamp,
     pub(super) whole_second: bool,
+    /// Whether it is for a fragment, which nobody visited.
+    pub(super) is_fragment: bool,
     pub(super) method: Vec<u8>,
     pub(super) host: Option<Vec<u8>>,
     pub(super) target: Vec<u8>,

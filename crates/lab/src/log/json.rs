@@ -11,6 +11,8 @@ use super::time;
 
 #[derive(Deserialize)]
 struct Written<'a> {
+    /// The request that this one is a fragment for.
+    page: Option<u64>,
     #[serde(borrow)]
     time: Cow<'a, str>,
     #[serde(borrow)]
@@ -29,6 +31,7 @@ pub(super) fn read(line: &[u8]) -> Result<LineFields, Malformed> {
     let written: Written<'_> = serde_json::from_slice(line).map_err(|_| Malformed::Format)?;
     let bytes = |text: Cow<'_, str>| unescape_bytes(text.as_bytes());
     Ok(LineFields {
+        is_fragment: written.page.is_some(),
         time: time::rfc3339(written.time.as_bytes()).ok_or(Malformed::Time)?,
         whole_second: false,
         method: bytes(written.method),

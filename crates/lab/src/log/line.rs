@@ -12,8 +12,8 @@ use super::{json, ncsa};
 pub(super) enum Line {
     /// A GET or HEAD.
     Request(Entry),
-    /// A request with a method that is not replayed.
-    OtherMethod,
+    /// One that is not replayed: of another method, or for a fragment, which its page brings with it.
+    Other,
 }
 
 /// A request.
@@ -40,8 +40,11 @@ impl Line {
         let head = match &told.method[..] {
             b"GET" => false,
             b"HEAD" => true,
-            _ => return Ok(Line::OtherMethod),
+            _ => return Ok(Line::Other),
         };
+        if told.is_fragment {
+            return Ok(Line::Other);
+        }
         let (named, target) = target(&told.target)?;
         let host = match named.or(told.host) {
             Some(host) => Some(usual_host(&host).ok_or(Malformed::Host)?),

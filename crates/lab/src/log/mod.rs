@@ -199,7 +199,7 @@ impl Log {
                     self.tally.requests += 1;
                     return Ok(Some(entry));
                 }
-                Ok(Line::Request(_) | Line::OtherMethod) => self.tally.others += 1,
+                Ok(Line::Request(_) | Line::Other) => self.tally.others += 1,
                 Err(why) => {
                     self.tally.count(self.lines.number(), why);
                     self.give_up(PATIENCE)?;

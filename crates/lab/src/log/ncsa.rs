@@ -25,6 +25,7 @@ pub(super) fn read(line: &[u8]) -> Result<LineFields, Malformed> {
     let field = |value: Option<&[u8]>| value.filter(|value| !matches!(*value, b"" | b"-")).map(unescape);
     let (method, target) = request_line(request).ok_or(Malformed::Request)?;
     Ok(LineFields {
+        is_fragment: false,
         time,
         whole_second: true,
         method: method.to_vec(),

@@ -12,7 +12,7 @@ pub struct LogTally {
     pub lines: u64,
     /// Requests to replay.
     pub requests: u64,
-    /// Requests with methods that are not replayed.
+    /// Requests that are not replayed: with other methods, and for fragments.
     pub others: u64,
     /// Whether uncompressed bytes followed the gzip members.
     pub trailing: bool,

@@ -84,6 +84,20 @@ fn escapes_are_undone_and_nothing_breaks_out_of_its_place() {
 }
 
 #[test]
+fn a_fragment_is_not_replayed_beside_its_page() {
+    let line = |target: &str, page: &str| {
+        format!(
+            "{{\"time\":\"2026-11-21T13:55:36.042Z\",\"session\":1,\"request\":2,{page}\"method\":\"GET\",\"host\":\"a\",\
+             \"target\":\"{target}\"}}\n"
+        )
+    };
+    let mut log = open([line("/fragment", "\"page\":1,"), line("/", "")].concat());
+    let requests = all(&mut log).unwrap();
+    assert_eq!(requests.iter().map(|request| text(&request.target)).collect::<Vec<_>>(), ["/"]);
+    assert_eq!(log.tally().others, 1);
+}
+
+#[test]
 fn our_own_json_is_read_to_the_millisecond() {
     let line = |time: &str, target: &str| {
         format!(

@@ -19,7 +19,7 @@ pub use lifetimes::{Lifetimes, Reuse};
 pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, is_personal, lookup_bypass};
 pub use relative::{LifetimeFlags, RelativeLifetimes};
 pub use storability::{Reason, Storability, blames_request, states_freshness, storability};
-pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_DEVICE};
+pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_CAPABILITY_ESI, SURROGATE_DEVICE, announces_esi};
 
 #[cfg(test)]
 mod tests;

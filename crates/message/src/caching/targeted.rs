@@ -13,6 +13,30 @@ pub const SURROGATE_DEVICE: &str = "sandarac";
 /// The value of the `Surrogate-Capability` request field; see [`SURROGATE_DEVICE`].
 pub const SURROGATE_CAPABILITY: &str = "sandarac=\"Surrogate/1.0\"";
 
+/// The same for a route whose pages are assembled from fragments (ESI 1.0).
+pub const SURROGATE_CAPABILITY_ESI: &str = "sandarac=\"Surrogate/1.0 ESI/1.0\"";
+
+/// Whether Surrogate-Control asks this cache to process ESI: `content="ESI/1.0"`, for all devices or this one.
+pub fn announces_esi(fields: Fields<'_>) -> bool {
+    fields.list(Name::SurrogateControl).any(|member| {
+        let (directive, is_addressed) = addressed(member);
+        let value = directive.strip_prefix(b"content=").unwrap_or_default();
+        let value = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+        is_addressed
+            && value.split(|&byte| byte == b' ').any(|content| content.eq_ignore_ascii_case(b"ESI/1.0"))
+    })
+}
+
+/// A member of Surrogate-Control without its devices, and whether these are all, or this one.
+fn addressed(member: &[u8]) -> (&[u8], bool) {
+    let mut parts = member.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+    let directive = parts.next().unwrap_or_default();
+    let mut devices = parts.peekable();
+    let is_addressed = devices.peek().is_none()
+        || devices.any(|device| device.eq_ignore_ascii_case(SURROGATE_DEVICE.as_bytes()));
+    (directive, is_addressed)
+}
+
 /// The directives of the first field that is addressed to this cache, present, valid and not empty; `None` if
 /// Cache-Control and Expires apply.
 pub(super) fn targeted(fields: Fields<'_>) -> Option<ResponseDirectives> {
@@ -123,12 +147,8 @@ fn surrogate(fields: Fields<'_>) -> Option<ResponseDirectives> {
     let mut directives = ResponseDirectives::default();
     let mut any = false;
     for member in fields.list(Name::SurrogateControl) {
-        let mut parts = member.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
-        let directive = parts.next().unwrap_or_default();
-        let mut devices = parts.peekable();
-        if devices.peek().is_some()
-            && !devices.any(|device| device.eq_ignore_ascii_case(SURROGATE_DEVICE.as_bytes()))
-        {
+        let (directive, is_addressed) = addressed(member);
+        if !is_addressed {
             continue;
         }
         if directive.eq_ignore_ascii_case(b"no-store") {

@@ -21,6 +21,7 @@ mod tests;
 use crate::client_certificate::with_certificates;
 use crate::core::Core;
 use crate::downstream::Downstream;
+use crate::fragments::{Nesting, PageRule};
 use crate::handling::{Detail, Handling};
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
@@ -35,7 +36,8 @@ use crate::tally::StatusClass;
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::caching::BypassReason;
-use sandarac_message::{RequestHead, hop};
+use sandarac_message::target::Scheme;
+use sandarac_message::{Field, Name, RequestHead, hop};
 use sandarac_net::{Client, Incoming, Peer, boxed, wall};
 use sandarac_policy::Action;
 use state::{Exchange, Sent};
@@ -57,8 +59,13 @@ pub struct Deferred {
     pub(crate) found: Option<(Key, Lookup)>,
 }
 
-/// Serves a request that could not be answered from memory at once.
-pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Incoming<Deferred>>) {
+/// Serves a request that could not be answered from memory at once. `nesting` is the place of a fragment's.
+pub(crate) async fn run(
+    core: &Core,
+    client: &mut dyn Client,
+    incoming: Box<Incoming<Deferred>>,
+    nesting: Option<Nesting>,
+) {
     let Incoming { mut head, expect_continue, began, deferred } = *incoming;
     let Deferred { site, mut judged, found } = deferred;
     let transaction = core.transaction();
@@ -71,6 +78,12 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
             Some(Err(_)) => judged = Err(Fault::HeadTooLarge),
             None => {}
         }
+    }
+    if let Ok(Judged { facts, .. }) = &judged
+        && site.config.routes[facts.route()].fragments.is_some()
+    {
+        // A part of a page's text is no part of the page.
+        head.fields.retain(|field| !asks_for_part(&field));
     }
     // A fetch for the store may outlive the exchange. It keeps the head alive.
     let head = Rc::new(head);
@@ -88,6 +101,8 @@ pub(crate) async fn run(core: &Core, client: &mut dyn Client, incoming: Box<Inco
         counted: Cell::new(false),
         edits: None,
         compress: None,
+        fragments: None,
+        nesting,
     };
     core.counters.one(Counter::Requests);
     let mut down = Downstream::new(client, site.body_limit);
@@ -129,6 +144,11 @@ pub(crate) fn is_loop(site: &Site, request: &RequestHead<'_>) -> bool {
     hop::passes(request.fields, site.name()) > MAX_PASSES
 }
 
+/// Whether a field asks for a part of the response.
+pub(crate) fn asks_for_part(field: &Field<'_>) -> bool {
+    matches!(field.id, Name::Range | Name::IfRange)
+}
+
 /// The request as received, and the verdict on it.
 fn judge<'e>(
     exchange: &Exchange<'e>,
@@ -164,6 +184,13 @@ async fn steps(
     let (received, verdict) = judge(exchange, down, judged)?;
     exchange.edits = Some(&received.route.response);
     exchange.compress = received.route.compress.as_deref();
+    exchange.fragments = received.route.fragments.map(|rule| PageRule {
+        rule,
+        route: received.route_id,
+        // That of the request, as far as only a trusted peer may state it.
+        stated: Some(received.requester.scheme)
+            .filter(|scheme| received.requester.trusted && *scheme == Scheme::Https),
+    });
     let hsts = exchange.site.hsts(down.client.peer(), received.requester.scheme, received.route);
     down.hsts = hsts.map(Box::from);
     let verdict = match (verdict, &received.route.action) {
@@ -240,6 +267,7 @@ impl Exchange<'_> {
                 first_byte,
                 origin: self.trace.time,
                 id: self.trace.id.as_deref(),
+                page: self.nesting.as_ref().map(|nesting| nesting.page),
                 backend: self.trace.backend.as_deref(),
                 backend_protocol: self.trace.backend_protocol,
                 error: error.as_deref(),

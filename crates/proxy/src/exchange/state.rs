@@ -4,6 +4,7 @@ use crate::Fault;
 use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::forward::Purpose;
+use crate::fragments::{FragmentFailure, Nesting, PageRule};
 use crate::handling::{Detail, Handling};
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
@@ -44,6 +45,10 @@ pub(crate) struct Exchange<'e> {
     pub(super) edits: Option<&'e ResponseEdits>,
     /// Which bodies are sent in another coding.
     pub(crate) compress: Option<&'e CompressRule>,
+    /// Which responses are pages with fragments.
+    pub(crate) fragments: Option<PageRule>,
+    /// The place of this request among pages within pages; `None` for a client's own.
+    pub(crate) nesting: Option<Nesting>,
 }
 
 /// What was sent.
@@ -98,6 +103,12 @@ impl Exchange<'_> {
     pub(crate) fn uncompressed(&mut self, reason: Option<Uncompressed>) {
         self.handling.uncompressed = reason;
         reason.iter().for_each(|reason| self.core.counters.uncompressed.one(reason));
+    }
+
+    /// Notes why a page is sent as it came.
+    pub(crate) fn unassembled(&mut self, reason: FragmentFailure) {
+        self.core.counters.fragments_failed.one(&reason);
+        self.handling.detail.get_or_insert(Detail::Fragment(reason));
     }
 
     /// Notes that the request leads a fetch for the store.

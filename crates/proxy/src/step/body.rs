@@ -22,6 +22,8 @@ pub(crate) enum ObjectBody {
     Parts { object: Arc<Object>, parts: VecDeque<Part> },
     /// A range of an arriving body.
     Arriving(ArrivingBody),
+    /// A page with its fragments.
+    Assembled(Box<dyn Body>),
     /// One of these in another coding.
     Recoded(Box<RecodedBody>),
 }
@@ -167,6 +169,7 @@ impl Body for ObjectBody {
                 }
             },
             ObjectBody::Arriving(arriving) => arriving.poll_piece(cx),
+            ObjectBody::Assembled(assembly) => assembly.poll_piece(cx),
             ObjectBody::Recoded(recoded) => recoded.poll_piece(cx),
         }
     }
@@ -189,7 +192,7 @@ impl Body for ObjectBody {
                 Some(for_client(reader.object().trailers()?, rule.as_ref()))
             }
             ObjectBody::Recoded(recoded) => recoded.body.trailers(),
-            ObjectBody::Whole { .. } | ObjectBody::Parts { .. } => None,
+            ObjectBody::Whole { .. } | ObjectBody::Parts { .. } | ObjectBody::Assembled(_) => None,
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Deliver: a stored object becomes the response to one request: whole, in part, or as 304 (Not Modified).
 
+use super::assemble;
 use super::body::{ArrivingBody, ObjectBody, Part, RecodedBody};
+use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, Handling};
@@ -10,7 +12,6 @@ use crate::respond::Synthetic;
 use crate::sending::SendEnd;
 use crate::site::Site;
 use crate::trailers::TrailerRule;
-use crate::{Counter, Counters, Fault};
 use sandarac_cache::{Object, Reader, Store};
 use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
@@ -289,8 +290,6 @@ impl Delivery<'_> {
 
     /// A response with the fields of this delivery alone.
     fn response<'r>(&'r self, status: u16, reason: &'r [u8], base: Base<'r>, length: Length) -> Response<'r> {
-        let age = self.object.lifetimes().age(self.now).as_secs();
-        let told = self.own.is_some_and(|own| own.view().has(Name::Age));
         let cache_status = self.site.config.cache.cache_status;
         Response {
             status,
@@ -298,7 +297,7 @@ impl Delivery<'_> {
             base,
             added: &[],
             own: self.own,
-            age: Some(age).filter(|_| !told && (age > 0 || self.handling.is_reuse())),
+            age: self.handling.age(&self.object, self.own, self.now),
             cache_status: cache_status.then(|| (self.handling.cache_status(), self.site.name())),
             hsts: None,
             length,
@@ -327,6 +326,11 @@ pub(crate) async fn deliver(
     mut reader: Option<Reader>,
     own: Option<&FieldsBuf>,
 ) -> Result<Sent, Fault> {
+    if exchange.fragments.is_some()
+        && let Some(page) = boxed(|| assemble::page_of(exchange, &object, &mut reader, own)).await
+    {
+        return boxed(|| assemble::send(exchange, down, page)).await;
+    }
     let Chosen { object, original, recoded } = match exchange.compress {
         None => Chosen::as_it_came(object),
         Some(_) => boxed(|| choose(exchange, object, own)).await?,
@@ -363,7 +367,7 @@ pub(crate) async fn deliver(
     if let SendEnd::Broken(BodyBroken::Source) = end {
         exchange.handling.detail = Some(Detail::OriginBroke);
     }
-    count_end(&exchange.core.counters, &end);
+    end.count(&exchange.core.counters);
     Ok(Sent { status, bytes })
 }
 
@@ -402,19 +406,6 @@ pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, an
     let method = exchange.request.method;
     let body = answer.begin(method, cache_status, wall(), |response| down.begin(response));
     let (_, end) = down.send(exchange.core, body).await;
-    count_end(&exchange.core.counters, &end);
+    end.count(&exchange.core.counters);
     Sent { status: answer.status, bytes: answer.body.len() as u64 }
-}
-
-pub(super) fn count_end(counters: &Counters, end: &SendEnd) {
-    match end {
-        SendEnd::Whole => {}
-        SendEnd::Broken(BodyBroken::Source) => counters.one(Counter::BodiesTruncated),
-        SendEnd::Broken(BodyBroken::ClientSlow) => counters.one(Counter::ClientsSlow),
-        // A file has become shorter.
-        SendEnd::ClientGone(error) if error.kind() == std::io::ErrorKind::WriteZero => {
-            counters.one(Counter::BodiesTruncated)
-        }
-        SendEnd::ClientGone(error) => counters.cut_off(error),
-    }
 }

@@ -1,6 +1,6 @@
 //! Files: a request that is answered from a directory tree, where that may wait for a disk.
 
-use super::deliver::{count_end, synth};
+use super::deliver::synth;
 use super::receive::{Verdict, forward};
 use super::received::Received;
 use crate::Fault;
@@ -74,7 +74,7 @@ pub(crate) async fn files(
                 file.begin(&exchange.request, wall(), cache_status, |response| down.begin(response));
             exchange.count(None);
             let (bytes, end) = down.send(exchange.core, body).await;
-            count_end(&exchange.core.counters, &end);
+            end.count(&exchange.core.counters);
             Sent { status, bytes }
         }
     };

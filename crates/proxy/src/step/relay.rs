@@ -1,6 +1,7 @@
 //! Relay: a response that is not stored goes from the origin to the client as it arrives.
 
 use super::ahead::Ahead;
+use super::assemble;
 use super::fetch::{OriginLink, OriginResponse, answer_from_file};
 use super::received::Received;
 use super::store::add_date;
@@ -16,7 +17,7 @@ use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
 use sandarac_message::recoding::Uncompressed;
 use sandarac_message::{FieldsBuf, Method, Name, Version, hop, tags};
-use sandarac_net::{Base, BodyStep, Length, Response};
+use sandarac_net::{Base, BodyStep, Length, Response, boxed};
 use sandarac_policy::PoolId;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -78,14 +79,15 @@ pub(crate) async fn relay(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
     arrived: Box<OriginResponse>,
-    pool: PoolId,
+    pool_id: PoolId,
 ) -> Result<Sent, Fault> {
     let mut arrived = answer_from_file(exchange.core, &exchange.request, arrived)?;
     if exchange.request.method == Method::Head {
         arrived.link.drop_body();
     }
-    let pool = exchange.site.pool_by_id(pool);
+    let pool = exchange.site.pool_by_id(pool_id);
     let mut fields = std::mem::take(&mut arrived.head.fields);
+    let is_page = assemble::is_passing_page(exchange, arrived.head.status, fields.view(), arrived.upload);
     fields.retain_names(|name| !tags::is_surrogate_only(name));
     add_date(&mut fields, arrived.received);
     if let (Some((key, scheme)), Some(sticky)) = (exchange.trace.stick_to, &pool.sticky) {
@@ -93,6 +95,9 @@ pub(crate) async fn relay(
     }
     let status = arrived.head.status;
     let OriginResponse { link, upload, .. } = *arrived;
+    if is_page {
+        return boxed(|| assemble::passing(exchange, down, status, fields, link, pool_id)).await;
+    }
     let form = relay_form(exchange, status, &mut fields, link.remaining());
     let (length, transform) = match form.map_err(|_| Fault::HeadTooLarge)? {
         RelayForm::AsItCame => (length(exchange, status, &link, &fields), None),

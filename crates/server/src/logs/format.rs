@@ -34,9 +34,11 @@ impl FromStr for Format {
 }
 
 impl Format {
-    /// Appends `record` as one line, with its line feed.
+    /// Appends `record` as one line, with its line feed; nothing if it is of a fragment and the format is combined.
     pub fn write(self, record: &Record<'_>, out: &mut Vec<u8>) {
         match self {
+            // Nobody visited a fragment, and nothing in this format tells it from a page.
+            Format::Combined if record.page.is_some() => {}
             Format::Combined => combined(record, out),
             Format::Json => json(record, out),
         }
@@ -111,6 +113,9 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
     put!(out, ",\"session\":{},\"request\":{}", record.session, record.request);
     if let Some(fetch) = record.fetch {
         put!(out, ",\"fetch\":{fetch}");
+    }
+    if let Some(page) = record.page {
+        put!(out, ",\"page\":{page}");
     }
     text("id", record.id.map(str::as_bytes), out);
     if let Some(client) = record.client {
@@ -225,6 +230,13 @@ mod tests {
         assert_eq!(value["fetch"], 18);
         assert_eq!(value["reason"], "vary");
         assert_eq!(value["backend"], "app");
+    }
+
+    #[test]
+    fn fragments_are_no_visits() {
+        let record = Record { page: Some(16), ..example() };
+        assert_eq!(line(Format::Combined, &record), "");
+        assert!(line(Format::Json, &record).contains(",\"request\":17,\"page\":16,"));
     }
 
     proptest! {

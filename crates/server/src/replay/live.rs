@@ -245,6 +245,7 @@ fn only(place: usize, routes: &Routes) -> Route {
         request: first.map(|route| route.request.clone()).unwrap_or_default(),
         response: first.map(|route| route.response.clone()).unwrap_or_default(),
         compress: None,
+        fragments: first.and_then(|route| route.fragments),
         hsts: None,
         upgrade: Vec::new(),
         connect: false,

@@ -140,6 +140,7 @@ impl Fetch<'_> {
             sticky: site_pool.sticky.as_ref(),
             expect_continue,
             trailers: site_pool.forward_trailers,
+            fragments: received.route.fragments.is_some(),
             purpose: self.purpose,
         };
         let request = forward.request(framing, &received.route.response).map_err(|_| Fault::HeadTooLarge)?;

@@ -1,0 +1,137 @@
+//! What a page is made of: a template, or a body that is parsed as it arrives.
+
+use crate::step::fetch::OriginLink;
+use crate::{Counter, Counters};
+use bytes::Bytes;
+use sandarac_cache::{Object, PageMarkup};
+use sandarac_esi::{Include, PageStream, Part, Segment, Variable};
+use sandarac_message::{FieldsBuf, Piece};
+use sandarac_net::{Body, BodyBroken, BodyStep, Timer};
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// The parts of a page, in order.
+pub(crate) enum Source {
+    /// A stored page whose markup is kept; with the number of the next part.
+    Template(Arc<Object>, usize),
+    /// A page that is parsed as it arrives; the stream is `None` once it has ended.
+    Stream { body: Box<dyn Body>, stream: Option<PageStream>, segments: VecDeque<Segment> },
+}
+
+/// A part of a page.
+pub(super) enum PagePart<'s> {
+    /// Text in memory.
+    Text(Bytes),
+    /// Text of a stored page.
+    Range(Arc<Object>, Range<u64>),
+    Include(Cow<'s, Include>),
+    Variable(Variable),
+}
+
+impl Source {
+    /// A page that is parsed as it arrives.
+    pub(crate) fn stream(body: Box<dyn Body>) -> Source {
+        Source::Stream { body, stream: Some(PageStream::new()), segments: VecDeque::new() }
+    }
+
+    /// The next part; `None` at the end.
+    pub(super) fn poll_part(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<PagePart<'_>, BodyBroken>>> {
+        let (body, stream, segments) = match self {
+            Source::Template(object, at) => return Poll::Ready(next(object, at).map(Ok)),
+            Source::Stream { body, stream, segments } => (body, stream, segments),
+        };
+        loop {
+            if let Some(segment) = segments.pop_front() {
+                return Poll::Ready(Some(Ok(match segment {
+                    Segment::Text(text) => PagePart::Text(text),
+                    Segment::Include(include) => PagePart::Include(Cow::Owned(*include)),
+                    Segment::Variable(variable) => PagePart::Variable(variable),
+                })));
+            }
+            let Some(parser) = stream else { return Poll::Ready(None) };
+            match ready!(body.poll_piece(cx)) {
+                Some(Ok(piece)) => match piece.to_bytes() {
+                    Some(bytes) => parser.push(bytes, segments),
+                    None => return Poll::Ready(Some(Err(BodyBroken::Source))),
+                },
+                Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
+                None => stream.take().into_iter().for_each(|parser| parser.finish(segments)),
+            }
+        }
+    }
+}
+
+/// The part of a stored page whose number is `at`.
+fn next<'o>(object: &'o Arc<Object>, at: &mut usize) -> Option<PagePart<'o>> {
+    let Some(PageMarkup::Parts(template)) = object.markup() else { return None };
+    let part = template.parts().get(*at)?;
+    *at += 1;
+    Some(match part {
+        Part::Text(range) => PagePart::Range(object.clone(), range.clone()),
+        Part::Include(include) => PagePart::Include(Cow::Borrowed(include)),
+        Part::Variable(variable) => PagePart::Variable(variable.clone()),
+    })
+}
+
+/// The body of a page that is not stored.
+pub(crate) struct LinkBody {
+    /// `None` once it has ended.
+    link: Option<OriginLink>,
+    timer: Timer,
+    /// How long the origin may be silent.
+    between_bytes: Duration,
+    counters: Arc<Counters>,
+}
+
+impl LinkBody {
+    pub(crate) fn new(link: OriginLink, between_bytes: Duration, counters: Arc<Counters>) -> LinkBody {
+        LinkBody { link: Some(link), timer: Timer::new(), between_bytes, counters }
+    }
+}
+
+impl Body for LinkBody {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        let Some(link) = &mut self.link else { return Poll::Ready(None) };
+        let broke = match link.poll_body(cx) {
+            Poll::Ready(Ok(BodyStep::Data(range))) => {
+                self.timer.clear();
+                self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
+                let piece = Bytes::copy_from_slice(link.piece(&range));
+                link.consume(&range);
+                return Poll::Ready(Some(Ok(piece.into())));
+            }
+            Poll::Ready(Ok(BodyStep::End(_))) => false,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => {
+                if !self.timer.is_set() {
+                    self.timer.set(self.between_bytes);
+                }
+                ready!(self.timer.poll(cx));
+                true
+            }
+        };
+        if let Some(link) = self.link.take() {
+            if broke { link.broken() } else { link.finish() }
+        }
+        Poll::Ready(if broke { Some(Err(BodyBroken::Source)) } else { None })
+    }
+
+    fn trailers(&self) -> Option<FieldsBuf> {
+        None
+    }
+}
+
+impl Drop for LinkBody {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            link.close();
+        }
+    }
+}
