@@ -245,7 +245,7 @@ impl Shared {
         let most = self.store.settings().limit / HELD_SHARE;
         let held = self.store.held_bytes();
         self.memory_pressure.store(held > most, Ordering::Relaxed);
-        self.held_by_streams.set_needed(held + self.held_by_streams() > most);
+        self.held_by_streams.allow(most.saturating_sub(held));
     }
 
     /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.

@@ -1,14 +1,25 @@
 //! The memory that streams hold, on all connections.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The memory that streams hold for slow clients and slow exchanges, on all connections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct HeldByStreams {
     bytes: AtomicUsize,
     /// Connections whose streams hold some of it.
     connections: AtomicUsize,
-    is_needed: AtomicBool,
+    /// Bytes that all may hold before they have to let go of some.
+    allowed: AtomicUsize,
+}
+
+impl Default for HeldByStreams {
+    fn default() -> HeldByStreams {
+        HeldByStreams {
+            bytes: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            allowed: AtomicUsize::new(usize::MAX),
+        }
+    }
 }
 
 impl HeldByStreams {
@@ -17,16 +28,16 @@ impl HeldByStreams {
         self.bytes.load(Relaxed)
     }
 
-    /// Sets whether the memory is needed for something else.
-    pub fn set_needed(&self, is_needed: bool) {
-        self.is_needed.store(is_needed, Relaxed);
+    /// Sets how many bytes all may hold before they have to let go of some.
+    pub fn allow(&self, bytes: usize) {
+        self.allowed.store(bytes, Relaxed);
     }
 
-    /// Whether a connection whose streams hold `bytes` has to let go of them: the memory is needed, and it holds no less than others
+    /// Whether a connection whose streams hold `bytes` has to let go of them: all hold too much, and it holds no less than others
     /// do on average. So clients that take most of the memory do not have those cut off that take little.
     pub(super) fn presses(&self, bytes: usize) -> bool {
-        let mean = self.bytes() / self.connections.load(Relaxed).max(1);
-        self.is_needed.load(Relaxed) && bytes > 0 && bytes >= mean
+        let all = self.bytes();
+        all > self.allowed.load(Relaxed) && bytes > 0 && bytes >= all / self.connections.load(Relaxed).max(1)
     }
 
     /// Counts that the streams of a connection hold `after` bytes, and no longer `before`.
@@ -53,13 +64,13 @@ mod tests {
         held.count(0, 1000);
         held.count(0, 5000);
         held.count(0, 100);
-        assert!(!held.presses(5000), "the memory is not needed");
-        held.set_needed(true);
+        assert!(!held.presses(5000), "so much is allowed");
+        held.allow(500);
         assert_eq!([5000, 1000, 100, 0].map(|bytes| held.presses(bytes)), [true, false, false, false]);
         held.count(5000, 0);
         assert_eq!([1000, 100].map(|bytes| held.presses(bytes)), [true, false]);
         held.count(1000, 0);
-        assert!(held.presses(100) && held.bytes() == 100);
+        assert!(!held.presses(100) && held.bytes() == 100, "what is left is allowed");
         held.count(100, 0);
         assert!(!held.presses(0) && held.bytes() == 0);
     }
