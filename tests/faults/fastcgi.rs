@@ -88,6 +88,24 @@ fn a_get_is_a_request_to_a_responder_and_its_output_is_the_response() {
     application.expect_end();
 }
 
+/// Regression: the second of these pages was stored by the default lifetime of a 404.
+#[test]
+fn what_php_fpm_says_of_a_missing_script_is_not_stored() {
+    for page in ["File not found.\n", "No input file specified.\n"] {
+        let listener = Listener::new();
+        let site = Site::before(&listener);
+        for status in [404, 404, 200] {
+            let mut client = site.proxy.connect();
+            client.send(get("/index.php").to_bytes());
+            let mut application = listener.accept();
+            application.cgi_request();
+            let text = if status == 404 { page } else { "here now" };
+            application.cgi_response(&format!("Status: {status} Status\nContent-Type: text/html\n\n{text}"));
+            assert_eq!(client.response().expect(status).text(), text);
+        }
+    }
+}
+
 #[test]
 fn a_response_is_the_same_in_records_of_one_byte_with_padding() {
     let mut bytes = Vec::new();

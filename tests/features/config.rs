@@ -76,6 +76,22 @@ fn check_accepts_what_is_right_and_starts_nothing() {
     assert!(!output.stderr.contains("listening"), "{output:?}");
 }
 
+#[test]
+fn a_quiet_check_prints_only_errors() {
+    let text = |keys: &str| site("h2://127.0.0.1:9", keys, "");
+    let check = |keys: &str, quiet: &[&str]| {
+        let setup = sandarac().config(text(keys)).arg("check");
+        quiet.iter().fold(setup, |setup, flag| setup.arg(*flag)).run()
+    };
+    let loud = check("gather = true", &[]).success();
+    assert!(loud.stderr.contains("warning: `gather` has no effect"), "{loud:?}");
+    assert!(!loud.stdout.contains("warning") && loud.stdout.contains("Listens on"), "{loud:?}");
+    let quiet = check("gather = true", &["-q"]).success();
+    assert_eq!((&*quiet.stdout, &*quiet.stderr), ("", ""));
+    let wrong = check("gathers = true", &["-q"]).failure();
+    assert!(wrong.stdout.is_empty() && wrong.stderr.contains("gathers"), "{wrong:?}");
+}
+
 /// Regression: `check` accepted each of these, and the start failed or behaved unexpectedly.
 #[test]
 fn check_looks_at_the_machine() {

@@ -11,6 +11,8 @@ mod classes;
 mod client_hellos;
 mod coalescing;
 mod compression;
+mod compression_faults;
+mod compression_parts;
 mod config;
 mod conformance_newer;
 mod connections;

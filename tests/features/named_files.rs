@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use sandarac_test_support::{Origin, Sandarac, TempDir, get, head, post, reply};
+use sandarac_test_support::{Origin, Reply, Sandarac, TempDir, get, head, post, reply};
 
 use crate::sandarac;
 
@@ -37,13 +37,16 @@ impl Site {
         }
         symlink(tree.join("secret.txt"), tree.join("files/link.txt")).unwrap();
         symlink("report.txt", tree.join("files/inside.txt")).unwrap();
+        symlink("tool.php", tree.join("files/source.txt")).unwrap();
         let origin = Origin::new(|request| {
             let query = request.target.split_once('?').map_or("", |(_, query)| query);
             let fields = query.split('&').filter_map(|pair| pair.split_once('='));
-            let body = "the body of the application";
-            fields.fold(reply(200).with("Content-Type", "text/x-own").body(body), |reply, (name, value)| {
-                reply.with(name, &value.replace('+', " "))
-            })
+            let (status, fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| *name == "status");
+            let status = status.first().map_or(200, |(_, status)| status.parse().expect("a status"));
+            let begun = reply(status).with("Content-Type", "text/x-own").body("the body of the application");
+            let with =
+                |reply: Reply, (name, value): &(&str, &str)| reply.with(name, &value.replace('+', " "));
+            fields.iter().fold(begun, with)
         });
         let root = tree.path().display();
         let config = format!(
@@ -100,6 +103,47 @@ fn parts_and_conditions_are_answered_from_the_file() {
     assert_eq!(about.field("content-length"), Some("10"));
 }
 
+/// Regression: a request whose response might have been stored got the whole file.
+#[test]
+fn parts_and_conditions_are_obeyed_whether_the_response_is_stored_or_not() {
+    let site = Site::new(BOTH);
+    for stated in ["", "&Cache-Control=max-age=60", "&Cache-Control=no-store", "&Set-Cookie=a=1"] {
+        let target = site.sendfile("files/report.txt") + stated + "&X-Own=kept";
+        let asked = |name: &str, value: &str| site.proxy.exchange(&get(&target).with(name, value));
+        for round in 0..2 {
+            let part = asked("Range", "bytes=2-4").expect(206);
+            assert_eq!(part.text(), "234", "{stated}");
+            assert_eq!(part.field("content-range"), Some("bytes 2-4/10"), "{stated}");
+            assert_eq!(part.field("content-length"), Some("3"), "{stated}");
+            assert_eq!(part.field("x-own"), Some("kept"), "{stated}");
+            assert_eq!(part.is_hit(), stated.contains("max-age") && round == 1, "{stated}");
+        }
+        let whole = site.proxy.get(&target).expect(200);
+        assert_eq!(whole.text(), "0123456789", "{stated}");
+        let (etag, modified) = (whole.field("etag").unwrap(), whole.field("last-modified").unwrap());
+        for (name, value) in [("If-None-Match", etag), ("If-Modified-Since", modified)] {
+            let known = asked(name, value).expect(304);
+            assert_eq!(known.field("etag"), Some(etag), "{stated}");
+        }
+        asked("If-None-Match", "\"other\"").expect(200);
+        assert_eq!(asked("Range", "bytes=90-").expect(416).field("content-range"), Some("bytes */10"));
+        let tail = get(&target).with("Range", "bytes=8-");
+        assert_eq!(site.proxy.exchange(&tail.clone().with("If-Range", etag)).expect(206).text(), "89");
+        assert_eq!(site.proxy.exchange(&tail.with("If-Range", "\"other\"")).expect(200).text(), "0123456789");
+        let about = site.proxy.exchange(&head(&target)).expect(200);
+        assert_eq!(about.field("content-length"), Some("10"), "{stated}");
+    }
+    let film = get("/get?X-Accel-Redirect=/protected/film.bin").with("Range", "bytes=1-2");
+    assert_eq!(site.proxy.exchange(&film).expect(206).text(), "il");
+    fs::write(site.tree.join("files/long.txt"), "x".repeat(5000)).unwrap();
+    let several = get(&site.sendfile("files/long.txt")).with("Range", "bytes=0-1,4000-4001");
+    let several = site.proxy.exchange(&several).expect(206);
+    assert!(several.field("content-type").unwrap().starts_with("multipart/byteranges"), "{several:?}");
+    // Only a 200 is a representation of which there are parts.
+    let page = get(&(site.sendfile("files/report.txt") + "&status=404")).with("Range", "bytes=2-4");
+    assert_eq!(site.proxy.exchange(&page).expect(404).text(), "0123456789");
+}
+
 #[test]
 fn no_client_reaches_an_internal_route() {
     let site = Site::new(BOTH);
@@ -145,6 +189,7 @@ fn nothing_outside_of_the_directory_is_sent() {
         ("files/link.txt", 403),
         ("files/.hidden", 404),
         ("files/tool.php", 403),
+        ("files/source.txt", 403),
         ("files/deep", 403),
         ("files/none", 404),
     ] {
@@ -202,6 +247,61 @@ fn a_file_is_stored_only_if_the_application_states_how_long() {
     let part = site.proxy.exchange(&get(&stated).with("Range", "bytes=8-")).expect(206);
     assert!(part.is_hit() && part.text() == "89", "{part:?}");
     assert_eq!(site.origin.count(), 3);
+}
+
+/// Regression: such a response was stored by the default lifetime of its status.
+#[test]
+fn a_response_without_content_has_no_file_and_is_not_stored_by_default() {
+    let site = Site::new(BOTH);
+    for field in [site.sendfile("files/report.txt"), "/get?X-Accel-Redirect=/protected/film.bin".to_owned()] {
+        let before = site.origin.count();
+        for _ in 0..2 {
+            let empty = site.proxy.get(&format!("{field}&status=204")).expect(204);
+            assert!(!empty.fields.has("x-sendfile") && !empty.fields.has("x-accel-redirect"), "{empty:?}");
+            assert!(empty.body.is_empty() && !empty.is_hit(), "{empty:?}");
+        }
+        assert_eq!(site.origin.count(), before + 2);
+        let known = get(&format!("{field}&status=304")).with("If-None-Match", "\"a\"").with("Cookie", "a=1");
+        let known = site.proxy.exchange(&known).expect(304);
+        assert!(!known.fields.has("x-sendfile") && !known.fields.has("x-accel-redirect"), "{known:?}");
+    }
+    let stated = site.sendfile("files/report.txt") + "&status=204&Cache-Control=max-age=60";
+    site.proxy.get(&stated).expect(204);
+    assert!(site.proxy.get(&stated).expect(204).is_hit());
+}
+
+#[test]
+fn fields_that_name_different_files_are_refused() {
+    let site = Site::new(BOTH);
+    let (report, blank) = (site.sendfile("files/report.txt"), site.tree.join("files/deep/a+b.bin"));
+    for target in [
+        format!("{report}&X-Sendfile={}", blank.display()),
+        format!("{report}&x-sendfile="),
+        "/get?X-Accel-Redirect=/protected/film.bin&X-Accel-Redirect=/protected/other.bin".to_owned(),
+    ] {
+        let refused = site.proxy.get(&target).expect(502);
+        assert_eq!(refused.cache_parameter("detail").as_deref(), Some("file-ambiguous"), "{target}");
+    }
+    let twice = format!("{report}&X-Sendfile={}", site.tree.join("files/report.txt").display());
+    assert_eq!(site.proxy.get(&twice).expect(200).text(), "0123456789");
+    let both = site.proxy.get(&format!("{report}&X-Accel-Redirect=/protected/film.bin")).expect(200);
+    assert_eq!(both.text(), "film");
+    // Where the pool names nothing, it does not matter.
+    let site = Site::new("");
+    site.proxy.get("/get?X-Sendfile=/a&X-Sendfile=/b").expect(200);
+}
+
+#[test]
+fn what_describes_the_body_of_the_application_is_not_said_of_the_file() {
+    let site = Site::new(BOTH);
+    let own = "&Content-Encoding=gzip&Last-Modified=Thu,+01+Jan+1970+00:00:00+GMT&ETag=app";
+    for more in ["", "&Cache-Control=max-age=60"] {
+        let sent = site.proxy.get(&(site.sendfile("files/report.txt") + own + more)).expect(200);
+        assert_eq!(sent.text(), "0123456789");
+        assert_eq!(sent.field("content-encoding"), None);
+        assert!(sent.field("last-modified").is_some_and(|date| !date.contains("1970")), "{sent:?}");
+        assert!(sent.field("etag").is_some_and(|etag| etag != "app"), "{sent:?}");
+    }
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn what_is_popular_survives_a_flood_of_what_is_not() {
 /// cache.
 #[test]
 fn what_is_popular_survives_slow_readers_of_large_objects() {
-    let (proxy, origin) = start("64MiB", sized);
+    let (proxy, origin) = start("32MiB", sized);
     let mut client = proxy.connect();
     let popular: Vec<String> = (0..100).map(|number| format!("/popular/{number}?size=2000")).collect();
     for _ in 0..5 {
@@ -70,22 +70,22 @@ fn what_is_popular_survives_slow_readers_of_large_objects() {
         .map(|number| {
             let mut stalled = proxy.connect();
             stalled.shrink_receive_buffer();
-            stalled.send(get(&format!("/large/{number}?size=7000000")).to_bytes());
+            stalled.send(get(&format!("/large/{number}?size=3500000")).to_bytes());
             stalled.response_head();
             stalled
         })
         .collect();
-    within("the slow ones to hold what they can", || (used(&proxy) >= 48 * MIB).then_some(()));
+    within("the slow ones to hold what they can", || (used(&proxy) >= 24 * MIB).then_some(()));
     for number in 0..300 {
-        client.get(&format!("/once/{number}?size=20000")).expect(200);
+        client.get(&format!("/once/{number}?size=10000")).expect(200);
     }
     let before = origin.count();
     popular.iter().for_each(|target| drop(client.get(target)));
     let lost = origin.count() - before;
     assert!(lost <= 10, "{lost} of 100 popular objects were lost");
-    assert!(used(&proxy) <= 64 * MIB);
-    client.get("/new?size=20000").expect(200);
-    assert!(client.get("/new?size=20000").is_hit(), "what is small and new has no place left");
+    assert!(used(&proxy) <= 32 * MIB);
+    client.get("/new?size=10000").expect(200);
+    assert!(client.get("/new?size=10000").is_hit(), "what is small and new has no place left");
 }
 
 #[test]

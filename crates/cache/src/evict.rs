@@ -45,6 +45,9 @@ impl Store {
         let share = limit / SHARE;
         let most = if held > limit / 1024 { limit - share } else { limit };
         loop {
+            if self.fixed_bytes() + bytes > most {
+                return false;
+            }
             let unproven = self.unproven_bytes() + bytes;
             if unproven <= most && self.budget.try_add(bytes) {
                 return true;
@@ -57,7 +60,7 @@ impl Store {
         }
     }
 
-    /// Bytes of objects without proven worth, and of objects that have left the index but are being read.
+    /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of leases.
     fn unproven_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.main_bytes, &self.shards.index_bytes])
     }
@@ -88,8 +91,7 @@ impl Store {
         if turn.is_multiple_of(LOOK_AFTER) && index > self.budget.limit() / LARGE_INDEX {
             self.shrink();
         }
-        let small = usize::try_from(self.shards.small_bytes.load(Relaxed)).unwrap_or(0);
-        let order = if small > self.shards.small_share() {
+        let order = if self.shards.small_exceeds_its_share() {
             [Queue::Small, Queue::Main]
         } else {
             [Queue::Main, Queue::Small]

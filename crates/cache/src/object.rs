@@ -83,6 +83,8 @@ pub(crate) struct Extras {
 pub enum Recoding {
     /// An object with that body.
     Made(Arc<Object>),
+    /// None is kept, because it would be too long.
+    TooLong,
     /// There is none, for this reason.
     Useless(Uncompressed),
 }
@@ -103,7 +105,7 @@ impl Recodings {
     pub(crate) fn made(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.0.iter().filter_map(|place| match place.get()? {
             Recoding::Made(object) => Some(object),
-            Recoding::Useless(_) => None,
+            Recoding::TooLong | Recoding::Useless(_) => None,
         })
     }
 }

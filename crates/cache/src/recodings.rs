@@ -68,6 +68,11 @@ impl Store {
         self.keep_in_place(object, coding, Recoding::Useless(reason));
     }
 
+    /// Remembers that the body of an object in `coding`, or in none, is too long to be kept.
+    pub fn keep_too_long(&self, object: &Arc<Object>, coding: Option<Coding>) {
+        self.keep_in_place(object, coding, Recoding::TooLong);
+    }
+
     fn keep_in_place(&self, object: &Arc<Object>, coding: Option<Coding>, recoding: Recoding) {
         let reserved = object.recodings_bytes();
         if !self.reserve(reserved) {
@@ -106,7 +111,7 @@ impl Shard {
         let places = object.recodings_bytes();
         let weight = match &recoding {
             Recoding::Made(recoded) => recoded.weight(),
-            Recoding::Useless(_) => 0,
+            Recoding::TooLong | Recoding::Useless(_) => 0,
         };
         let kept = object.set_recoding(coding, recoding);
         self.add_bytes(&object, places + if kept { weight } else { 0 });

@@ -28,7 +28,7 @@ pub(crate) struct Shards {
     pub(crate) main_bytes: AtomicIsize,
     /// Bytes of the index of all shards.
     pub(crate) index_bytes: AtomicIsize,
-    /// Bytes that the small queues may take before objects are evicted from them.
+    /// Bytes of a full store that the small queues may take before objects are evicted from them.
     small_share: AtomicUsize,
 }
 
@@ -77,8 +77,15 @@ impl Shards {
         self.lock(key.shard_bits() as usize & (self.shards.len() - 1))
     }
 
-    /// Bytes that the small queues may take before objects are evicted from them.
-    pub(crate) fn small_share(&self) -> usize {
+    /// Whether the next victim is one of the small queues. What readers and leases hold is no part of a queue, so the share is that
+    /// of what the queues hold, not of the whole store.
+    pub(crate) fn small_exceeds_its_share(&self) -> bool {
+        let [small, main] = [&self.small_bytes, &self.main_bytes].map(|bytes| bytes.load(Relaxed) as f64);
+        small * self.budget.limit() as f64 > self.small_share() as f64 * (small + main)
+    }
+
+    /// Bytes of a full store that the small queues may take before objects are evicted from them.
+    fn small_share(&self) -> usize {
         self.bounded_share(self.small_share.load(Relaxed))
     }
 

@@ -107,12 +107,17 @@ impl Store {
     /// Bytes of objects that have left the store and cannot be freed because they are being read. Takes no
     /// lock, so concurrent changes make it inexact.
     pub fn held_bytes(&self) -> usize {
+        self.fixed_bytes().saturating_sub(usize::try_from(self.leased.load(Relaxed)).unwrap_or(0))
+    }
+
+    /// The same with leases: all that no eviction can free.
+    pub(crate) fn fixed_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.small_bytes, &self.shards.main_bytes, &self.shards.index_bytes])
     }
 
-    /// Bytes charged for anything else than these and leases.
+    /// Bytes charged for anything else than these.
     pub(crate) fn used_beside(&self, these: &[&AtomicIsize]) -> usize {
-        let these: isize = these.iter().chain(&[&self.leased]).map(|bytes| bytes.load(Relaxed)).sum();
+        let these: isize = these.iter().map(|bytes| bytes.load(Relaxed)).sum();
         self.budget.used().saturating_sub(usize::try_from(these).unwrap_or(0))
     }
 

@@ -4,7 +4,10 @@ use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
 use flate2::{Decompress, FlushDecompress, Status};
 use sandarac_message::codings::Coding;
+use std::io;
 use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
+use zstd::zstd_safe::get_error_name;
+use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
 use crate::DecodeError;
 
@@ -78,11 +81,10 @@ impl Decoder {
     /// The same, while `out` has no more than `most` bytes.
     ///
     /// # Errors
-    /// The same, and [`DecodeError::Bomb`] beyond `most`.
+    /// The same, and [`DecodeError::TooLong`] beyond `most`.
     pub fn push_within(&mut self, piece: &[u8], out: &mut Vec<u8>, most: usize) -> Result<(), DecodeError> {
         self.begun |= !piece.is_empty();
         let bound = BURST.saturating_add(RATIO.saturating_mul(piece.len())).saturating_add(out.len());
-        let most = most.min(bound);
         let mut rest = piece;
         loop {
             if self.ended && !rest.is_empty() {
@@ -92,8 +94,11 @@ impl Decoder {
             out.extend_from_slice(&self.buffer[..written]);
             rest = &rest[read..];
             self.ended = ended;
-            if out.len() > most {
+            if out.len() > bound {
                 return Err(DecodeError::Bomb);
+            }
+            if out.len() > most {
+                return Err(DecodeError::TooLong);
             }
             // A full buffer may have more behind it.
             if written < STEP && (rest.is_empty() || (read == 0 && !ended)) {
@@ -136,7 +141,7 @@ impl Decoder {
                 if input.is_empty() && (self.ended || !self.begun) {
                     return Ok(Step { read: 0, written: 0, ended: self.ended });
                 }
-                let status = decoder.run_on_buffers(input, out).map_err(|_| DecodeError::Corrupt)?;
+                let status = decoder.run_on_buffers(input, out).map_err(|error| zstd_fault(&error))?;
                 Ok(Step {
                     read: status.bytes_read,
                     written: status.bytes_written,
@@ -184,6 +189,15 @@ impl Decoder {
                 }
             }
         }
+    }
+}
+
+/// The fault behind an error of zstd, which has only the name of its code.
+fn zstd_fault(error: &io::Error) -> DecodeError {
+    let window = ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize;
+    match error.to_string() == get_error_name(0_usize.wrapping_sub(window)) {
+        true => DecodeError::Window,
+        false => DecodeError::Corrupt,
     }
 }
 

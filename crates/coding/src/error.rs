@@ -11,14 +11,24 @@ pub enum DecodeError {
     Corrupt,
     /// Bytes follow its end.
     TrailingBytes,
-    /// It grows beyond all reason: [`BURST`](crate::BURST), [`RATIO`](crate::RATIO), or the bound of the caller.
+    /// It grows beyond all reason: [`BURST`](crate::BURST) and [`RATIO`](crate::RATIO).
     Bomb,
+    /// It asks for a window of more than 8 MiB, which clients of the web do not accept either (RFC 9659 §3).
+    Window,
+    /// It grows beyond the bound of the caller. Nothing is wrong with it otherwise.
+    TooLong,
 }
 
 impl DecodeError {
     /// Every error.
-    pub const ALL: [DecodeError; 4] =
-        [DecodeError::Truncated, DecodeError::Corrupt, DecodeError::TrailingBytes, DecodeError::Bomb];
+    pub const ALL: [DecodeError; 6] = [
+        DecodeError::Truncated,
+        DecodeError::Corrupt,
+        DecodeError::TrailingBytes,
+        DecodeError::Bomb,
+        DecodeError::Window,
+        DecodeError::TooLong,
+    ];
 
     /// Its name in logs and metrics.
     pub const fn name(self) -> &'static str {
@@ -27,6 +37,8 @@ impl DecodeError {
             DecodeError::Corrupt => "coding-corrupt",
             DecodeError::TrailingBytes => "coding-trailing-bytes",
             DecodeError::Bomb => "coding-bomb",
+            DecodeError::Window => "coding-window",
+            DecodeError::TooLong => "coding-too-long",
         }
     }
 }
@@ -38,6 +50,8 @@ impl fmt::Display for DecodeError {
             DecodeError::Corrupt => "the body is not in its coding, or damaged",
             DecodeError::TrailingBytes => "bytes after the end of the coded body",
             DecodeError::Bomb => "the coded body grows beyond all reason",
+            DecodeError::Window => "the coded body needs a window of more than 8 MiB",
+            DecodeError::TooLong => "the decoded body is longer than its bound",
         })
     }
 }

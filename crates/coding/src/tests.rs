@@ -133,13 +133,29 @@ fn a_bomb_is_stopped_before_it_has_grown() {
     }
 }
 
+/// RFC 8878 §3.1.1.1.2: the exponent is in the upper five bits, and counts from 1 KiB.
+#[test]
+fn a_window_of_more_than_8_mib_is_named() {
+    let frame = |exponent: u8| [0x28, 0xb5, 0x2f, 0xfd, 0x00, exponent << 3, 0x09, 0x00, 0x00, b'x'];
+    assert_eq!(decoded(Coding::Zstd, &frame(13), 100).unwrap(), b"x");
+    for exponent in [14, 21, 31] {
+        for piece in [1, 100] {
+            assert_eq!(
+                decoded(Coding::Zstd, &frame(exponent), piece),
+                Err(DecodeError::Window),
+                "{exponent}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_bound_of_the_caller_holds() {
     for coding in Coding::ALL {
         let small = encoded(coding, Level::Normal, &page(100_000), None);
         let mut out = Vec::new();
         let mut decoder = Decoder::new(coding);
-        assert_eq!(decoder.push_within(&small, &mut out, 50_000), Err(DecodeError::Bomb));
+        assert_eq!(decoder.push_within(&small, &mut out, 50_000), Err(DecodeError::TooLong));
         assert!(out.len() < 50_000 + (64 << 10));
     }
 }

@@ -136,7 +136,7 @@ fn config(file: File, source: &Arc<SourceText>, report: &mut Report) -> Config {
         file.pool.0.iter().map(|pool| (&pool.0, pool_config(pool, report))).unzip();
     check_cache(&file, report);
     check_others(&file, report);
-    let mut routes = routes(&file, &names, report);
+    let mut routes = routes(&file, &names, &pools, report);
     routes.iter_mut().for_each(|route| overlook_sticky_cookies(route, &pools));
     check_sticky_cookies(&routes, &names, &pools, report);
     check_skills_files(&file, &pools, report);
@@ -255,7 +255,12 @@ fn is_everyone(network: &Network) -> bool {
     matches!(network, Network::Ip { bits: 0, .. })
 }
 
-fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Route> {
+fn routes(
+    file: &File,
+    pools: &[&At<PoolName>],
+    configured: &[PoolConfig],
+    report: &mut Report,
+) -> Vec<Route> {
     if file.route.is_empty() {
         let pool = pools.first().map_or("app", |name| &name.value.0);
         let help = match pools {
@@ -290,6 +295,7 @@ fn routes(file: &File, pools: &[&At<PoolName>], report: &mut Report) -> Vec<Rout
         warn_of_unused(&made, pools, report);
         warn_of_unreachable(&made, report);
         warn_of_unnamed_files(&made, file, report);
+        warn_of_ungathered(&made, configured, report);
     }
     made.into_iter().map(|(route, _)| route).collect()
 }
@@ -349,6 +355,27 @@ fn warn_of_unused(routes: &[(Route, &At<RouteSettings>)], pools: &[&At<PoolName>
         };
         if !routes.is_empty() && !routes.iter().any(|(route, _)| uses(route)) {
             report.warning(name.place.clone(), format!("no route uses the pool `{}`", name.value.0));
+        }
+    }
+}
+
+/// Warns of request bodies that are not gathered although a route says so.
+fn warn_of_ungathered(routes: &[(Route, &At<RouteSettings>)], pools: &[PoolConfig], report: &mut Report) {
+    for (route, settings) in routes {
+        let (Some(forward), Some(true)) = (route.forward(), route.gather) else { continue };
+        for pool in std::iter::once(forward.pool).chain(forward.unsafe_pool) {
+            let pool = &pools[pool.place()];
+            let Some(backend) = pool.backends.iter().find(|backend| backend.address.is_http2()) else {
+                continue;
+            };
+            let message = format!(
+                "`gather` has no effect with the pool `{}`: bodies for a pool with a backend at an h2:// address stream ({})",
+                pool.name, backend.address
+            );
+            let warning = report.warning(settings.place.clone(), message);
+            let help =
+                "leave `gather` out here, or give the pool only backends at http:// or https:// addresses";
+            warning.help = Some(help.to_owned());
         }
     }
 }

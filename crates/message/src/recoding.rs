@@ -47,6 +47,8 @@ uncompressed! {
     CodingTrailingBytes = "coding-trailing-bytes",
     /// The coded body grows beyond all reason.
     CodingBomb = "coding-bomb",
+    /// The coded body needs a window of more than 8 MiB (RFC 9659 §3).
+    CodingWindow = "coding-window",
     /// Nothing is saved.
     NotSmaller = "not-smaller",
     /// The head has no room for the fields of a coding.
@@ -56,6 +58,19 @@ uncompressed! {
 }
 
 impl Uncompressed {
+    /// Whether the body is in a coding that cannot be removed because of its bytes. A client that does not accept the coding
+    /// can do nothing with it either.
+    pub const fn is_undecodable(self) -> bool {
+        matches!(
+            self,
+            Uncompressed::CodingTruncated
+                | Uncompressed::CodingCorrupt
+                | Uncompressed::CodingTrailingBytes
+                | Uncompressed::CodingBomb
+                | Uncompressed::CodingWindow
+        )
+    }
+
     /// Whether Cache-Status tells it. The others are of no use to anyone who looks at a single response.
     pub const fn is_told(self) -> bool {
         !matches!(self, Uncompressed::Type | Uncompressed::Short | Uncompressed::Status)

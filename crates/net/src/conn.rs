@@ -385,6 +385,14 @@ impl Conn {
         self.transport.reset_when_dropped(true);
     }
 
+    /// Writes the last words of the transport, unless the output broke off.
+    pub(crate) fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.is_flushed() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        self.transport.poll_last_words(cx)
+    }
+
     /// Ends the writing direction.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.transport.poll_shutdown(cx)

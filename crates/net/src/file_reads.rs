@@ -28,9 +28,45 @@ pub(crate) enum Ready {
     Read(Bytes),
 }
 
+/// A read by another thread, one at a time.
+#[derive(Default)]
+pub struct FileRead(Option<JoinHandle<io::Result<Vec<u8>>>>);
+
+impl FileRead {
+    /// Whether one has begun whose bytes were not returned yet.
+    pub fn is_under_way(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The bytes at the beginning of `range`, at most `most` of them; none if the file ends before. The range MUST be the same
+    /// until this is ready.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the core ends.
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        range: &FileRange,
+        most: usize,
+    ) -> Poll<io::Result<Vec<u8>>> {
+        let reading = self.0.get_or_insert_with(|| {
+            let FileRange { file, start, len, .. } = range.clone();
+            tokio::task::spawn_blocking(move || {
+                let mut bytes = vec![0; len.min(most)];
+                let read = file.read_at(&mut bytes, start)?;
+                bytes.truncate(read);
+                Ok(bytes)
+            })
+        });
+        let read = ready!(Pin::new(reading).poll(cx));
+        self.0 = None;
+        Poll::Ready(read.map_err(io::Error::other).and_then(|read| read))
+    }
+}
+
 /// The read of one range at a time.
 #[derive(Default)]
-pub(crate) struct FileReads(Option<JoinHandle<io::Result<Vec<u8>>>>);
+pub(crate) struct FileReads(FileRead);
 
 impl FileReads {
     /// What can be sent of `range` now. If that is nothing, a thread reads. The range MUST be the same until this is ready.
@@ -38,24 +74,14 @@ impl FileReads {
         if !range.may_wait {
             return Poll::Ready(Ready::InMemory(range.len));
         }
-        if self.0.is_none() {
+        if !self.0.is_under_way() {
             let len = in_memory(range);
             if len > 0 {
                 return Poll::Ready(Ready::InMemory(len));
             }
-            let FileRange { file, start, len, .. } = range.clone();
-            self.0 = Some(tokio::task::spawn_blocking(move || {
-                let mut bytes = vec![0; len.min(READ)];
-                let read = file.read_at(&mut bytes, start)?;
-                bytes.truncate(read);
-                Ok(bytes)
-            }));
         }
-        let Some(reading) = &mut self.0 else { return Poll::Pending };
-        let read = ready!(Pin::new(reading).poll(cx));
-        self.0 = None;
-        let bytes = read.map_err(io::Error::other).and_then(|read| read).unwrap_or_default();
-        Poll::Ready(Ready::Read(bytes.into()))
+        let read = ready!(self.0.poll(cx, range, READ));
+        Poll::Ready(Ready::Read(read.unwrap_or_default().into()))
     }
 }
 

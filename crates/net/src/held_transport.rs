@@ -18,11 +18,13 @@ pub struct Held {
     received: VecDeque<u8>,
     turn: usize,
     held: VecDeque<u8>,
+    /// Written before the end of the connection.
+    last_words: &'static [u8],
 }
 
 impl Held {
-    pub(crate) fn new(stream: Stream) -> Held {
-        Held { stream, received: VecDeque::new(), turn: 0, held: VecDeque::new() }
+    pub(crate) fn new(stream: Stream, last_words: &'static [u8]) -> Held {
+        Held { stream, received: VecDeque::new(), turn: 0, held: VecDeque::new(), last_words }
     }
 
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
@@ -100,8 +102,15 @@ impl Held {
         Poll::Pending
     }
 
+    pub(crate) fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let last_words = std::mem::take(&mut self.last_words);
+        assert!(last_words.is_empty() || self.held.is_empty(), "the end would overtake what is held");
+        self.held.extend(last_words);
+        self.poll_flush(cx)
+    }
+
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        assert!(self.held.is_empty(), "the end would overtake what is held");
+        ready!(self.poll_last_words(cx))?;
         self.stream.poll_shutdown(cx)
     }
 

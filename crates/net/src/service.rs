@@ -1,5 +1,6 @@
 //! The service behind the sessions, and the interface between them.
 
+use crate::http2::HeldByStreams;
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
 use crate::tls::{HandshakeFault, TlsPeer};
@@ -13,7 +14,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -103,11 +104,8 @@ pub trait Service: Meter + 'static {
     /// at any time.
     fn memory_pressure(&self) -> &AtomicBool;
 
-    /// The same for clients of HTTP/2, whose streams hold memory of their own.
-    fn stream_pressure(&self) -> &AtomicBool;
-
-    /// Bytes that streams of HTTP/2 hold for slow clients and for slow exchanges, on all connections. Sessions count here.
-    fn held_by_streams(&self) -> &AtomicUsize;
+    /// The memory that streams of HTTP/2 hold, on all connections. Sessions count theirs here.
+    fn held_by_streams(&self) -> &HeldByStreams;
 
     /// Accepting a connection failed.
     fn accept_failed(&self, error: &io::Error);

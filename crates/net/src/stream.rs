@@ -265,6 +265,12 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
+    /// Always ready, because it has none.
+    #[expect(clippy::unused_self, reason = "a transport that transforms bytes has some")]
+    pub(crate) fn poll_last_words(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
     /// Does nothing, because nothing is borrowed.
     #[expect(clippy::unused_self, reason = "a transport that transforms bytes borrows memory")]
     pub(crate) fn park(&mut self) {}

@@ -118,7 +118,12 @@ impl Transport {
         carry!(self, poll_flush(cx))
     }
 
-    /// Ends the writing direction in order. No bytes may be held.
+    /// Writes what a transport that transforms bytes says at their end. No bytes may be held.
+    pub(crate) fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        carry!(self, poll_last_words(cx))
+    }
+
+    /// Ends the writing direction in order, after the last words. No bytes may be held.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         carry!(self, poll_shutdown(cx))
     }

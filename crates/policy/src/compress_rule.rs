@@ -4,6 +4,7 @@ use sandarac_coding::Level;
 use sandarac_message::codings::{Coding, CodingWeights};
 use sandarac_message::glob::Glob;
 use sandarac_message::media_type::is_compressible;
+use sandarac_message::range::ContentRange;
 use sandarac_message::recoding::Uncompressed;
 use sandarac_message::{Fields, Name};
 
@@ -35,17 +36,18 @@ pub enum BodyCoding {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodingWish {
     weights: CodingWeights,
+    /// Whether it asks for a part of the body. Only a body as it came has parts that can be told apart.
+    of_part: bool,
 }
 
 impl CodingWish {
-    /// Reads it. `None` for a request that gets the body as it came, because it asks for a part of that. A request without
-    /// `Accept-Encoding`, or with a malformed one, accepts no coding.
-    pub fn of(request: Fields<'_>) -> Option<CodingWish> {
+    /// Reads it. A request without `Accept-Encoding`, or with a malformed one, accepts no coding.
+    pub fn of(request: Fields<'_>) -> CodingWish {
         // One pass: every hit runs this.
-        let (mut accepts, mut repeated) = (None, false);
+        let (mut accepts, mut repeated, mut of_part) = (None, false, false);
         for field in request.iter() {
             match field.id {
-                Name::Range | Name::IfRange => return None,
+                Name::Range | Name::IfRange => of_part = true,
                 Name::AcceptEncoding => repeated |= accepts.replace(field.value).is_some(),
                 _ => {}
             }
@@ -55,12 +57,12 @@ impl CodingWish {
             Some(_) if repeated => CodingWeights::of_lines(request.all(Name::AcceptEncoding)),
             Some(line) => CodingWeights::of_lines(std::iter::once(line)),
         };
-        Some(CodingWish { weights: weights.unwrap_or_default() })
+        CodingWish { weights: weights.unwrap_or_default(), of_part }
     }
 
-    /// The coding that the request prefers among those of a rule; `None` if it prefers none of them.
+    /// The coding that the request prefers among those of a rule; `None` if it prefers none of them, or wants a part.
     pub fn best(&self, rule: &CompressRule) -> Option<Coding> {
-        self.weights.best(&rule.codings)
+        if self.of_part { None } else { self.weights.best(&rule.codings) }
     }
 }
 
@@ -95,12 +97,19 @@ impl CompressRule {
         }
     }
 
-    /// Whether some client may get another body of this response than others.
+    /// Whether some client may get another body of this response than others. A 206 or 304 varies if the whole may.
     pub fn varies(&self, status: u16, response: Fields<'_>, len: Option<u64>) -> bool {
-        match response.has(Name::ContentEncoding) {
-            true => has_whole_body(status),
-            false => self.judge(status, response, len).is_ok(),
+        let part = response.get(Name::ContentRange).and_then(ContentRange::parse);
+        let (whole, len, has_type) = match status {
+            206 => (200, part.and_then(|part| part.complete), part.is_some()),
+            304 => (200, None, response.has(Name::ContentType)),
+            other => (other, len, true),
+        };
+        if response.has(Name::ContentEncoding) {
+            return has_whole_body(whole);
         }
+        let takes = !has_type || self.takes(response.get(Name::ContentType));
+        takes && self.judge_of_type(whole, response, len).is_ok()
     }
 
     /// Whether a response without a coding is compressed for clients that accept that.
@@ -108,6 +117,11 @@ impl CompressRule {
         if !self.takes(response.get(Name::ContentType)) {
             return Err(Uncompressed::Type);
         }
+        self.judge_of_type(status, response, len)
+    }
+
+    /// The same, for one of a type that is compressed.
+    fn judge_of_type(&self, status: u16, response: Fields<'_>, len: Option<u64>) -> Result<(), Uncompressed> {
         if len.is_some_and(|len| len < self.min_size) {
             return Err(Uncompressed::Short);
         }
@@ -177,9 +191,7 @@ mod tests {
 
     fn chosen(rule: &CompressRule, request: &str, response: &str, len: u64) -> BodyCoding {
         let wish = CodingWish::of(fields(request).view());
-        wish.map_or(BodyCoding::AsItCame(None), |wish| {
-            rule.choose(&wish, 200, fields(response).view(), Some(len))
-        })
+        rule.choose(&wish, 200, fields(response).view(), Some(len))
     }
 
     #[test]
@@ -213,6 +225,36 @@ mod tests {
         for request in ["Range: bytes=0-1\nAccept-Encoding: gzip", "If-Range: \"a\"\nAccept-Encoding: gzip"] {
             assert_eq!(chosen(&rule(), request, "Content-Type: text/html", 5000), BodyCoding::AsItCame(None));
         }
+        let gzip = "Content-Type: text/html\nContent-Encoding: gzip";
+        for (request, expected) in [
+            ("Range: bytes=0-1\nAccept-Encoding: gzip", BodyCoding::AsItCame(None)),
+            ("Range: bytes=0-1\nAccept-Encoding: br", BodyCoding::In(None)),
+            ("If-Range: \"a\"", BodyCoding::In(None)),
+        ] {
+            assert_eq!(chosen(&rule(), request, gzip, 5000), expected, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_206_and_a_304_vary_if_the_whole_may() {
+        for (status, response, varies) in [
+            (206, "Content-Type: text/html\nContent-Range: bytes 0-9/5000", true),
+            (206, "Content-Type: text/html\nContent-Range: bytes 0-9/999", false),
+            (206, "Content-Type: text/html\nContent-Range: bytes 0-9/*", true),
+            (206, "Content-Type: image/png\nContent-Range: bytes 0-9/5000", false),
+            (206, "Content-Encoding: gzip\nContent-Range: bytes 0-9/5000", true),
+            (206, "Content-Type: multipart/byteranges; boundary=x", true),
+            (304, "ETag: \"a\"", true),
+            (304, "Content-Type: image/png", false),
+            (304, "Cache-Control: private", false),
+            (204, "Content-Type: text/html", false),
+        ] {
+            assert_eq!(
+                rule().varies(status, fields(response).view(), Some(10)),
+                varies,
+                "{status} {response}"
+            );
+        }
     }
 
     #[test]
@@ -238,7 +280,7 @@ mod tests {
 
     #[test]
     fn statuses_without_a_whole_body_stay() {
-        let wish = CodingWish::of(fields("Accept-Encoding: gzip").view()).expect("no range");
+        let wish = CodingWish::of(fields("Accept-Encoding: gzip").view());
         for (status, coded) in
             [(200, true), (404, true), (500, true), (204, false), (206, false), (304, false)]
         {

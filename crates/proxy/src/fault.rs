@@ -5,6 +5,7 @@ use crate::fragments::FragmentFailure;
 use crate::tls_fault::TlsFault;
 use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::ProxyError;
 use sandarac_message::target::{PathError, TargetError};
 use sandarac_net::{BodyError, StreamFault};
@@ -97,12 +98,16 @@ pub enum Fault {
     TunnelIgnored,
     /// The response broke off.
     ResponseBroken,
+    /// The client does not accept the coding of the body, and that cannot be removed, for this reason.
+    Undecodable(Uncompressed),
     /// The header edits make the head too large.
     HeadTooLarge,
     /// There is no file to answer with.
     File(FileRefusal),
     /// The response names a file that it may not.
     FileNotAllowed,
+    /// The response names several files.
+    FileAmbiguous,
     /// A fragment is missing that the page needs.
     Fragment(FragmentFailure),
     /// The request has passed this proxy more often than any deployment has tiers.
@@ -111,7 +116,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 68] = [
+    pub const EACH: [Fault; 74] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -158,9 +163,15 @@ impl Fault {
         Fault::NoExtendedConnect,
         Fault::TunnelIgnored,
         Fault::ResponseBroken,
+        Fault::Undecodable(Uncompressed::CodingTruncated),
+        Fault::Undecodable(Uncompressed::CodingCorrupt),
+        Fault::Undecodable(Uncompressed::CodingTrailingBytes),
+        Fault::Undecodable(Uncompressed::CodingBomb),
+        Fault::Undecodable(Uncompressed::CodingWindow),
         Fault::HeadTooLarge,
         Fault::Loop,
         Fault::FileNotAllowed,
+        Fault::FileAmbiguous,
         Fault::File(FileRefusal::ALL[0]),
         Fault::File(FileRefusal::ALL[1]),
         Fault::File(FileRefusal::ALL[2]),
@@ -225,9 +236,11 @@ impl Fault {
             Fault::NoExtendedConnect => "no-extended-connect",
             Fault::TunnelIgnored => "tunnel-ignored",
             Fault::ResponseBroken => "response-broken",
+            Fault::Undecodable(reason) => reason.text(),
             Fault::HeadTooLarge => "head-too-large",
             Fault::File(refusal) => refusal.name(),
             Fault::FileNotAllowed => "file-not-allowed",
+            Fault::FileAmbiguous => "file-ambiguous",
             Fault::Fragment(failure) => failure.name(),
             Fault::Loop => "loop",
         }
@@ -269,6 +282,8 @@ impl Fault {
             | Fault::NoExtendedConnect
             | Fault::TunnelIgnored
             | Fault::ResponseBroken
+            | Fault::Undecodable(_)
+            | Fault::FileAmbiguous
             | Fault::FileNotAllowed
             | Fault::Fragment(_)
             | Fault::Loop => 502,
@@ -318,7 +333,9 @@ impl Fault {
             | Fault::NoHttp2
             | Fault::Http2(_)
             | Fault::FileNotAllowed
+            | Fault::FileAmbiguous
             | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
+            Fault::Undecodable(_) => ProxyError::HttpResponseContentCoding,
             Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
             Fault::ResponseBroken | Fault::Fragment(_) => ProxyError::HttpResponseIncomplete,
             Fault::Loop => ProxyError::ProxyLoopDetected,
@@ -376,11 +393,15 @@ impl Fault {
             Fault::NoExtendedConnect => "the backend offers no other protocol over HTTP/2".into(),
             Fault::TunnelIgnored => "the backend responded as if no tunnel had been requested".into(),
             Fault::ResponseBroken => "the backend's response broke off".into(),
+            Fault::Undecodable(reason) => {
+                format!("the body cannot be inflated for this client: {}", undecodable_text(*reason))
+            }
             Fault::HeadTooLarge => "the header edits make the head too large".into(),
             Fault::File(refusal) => refusal.text().into(),
             Fault::FileNotAllowed => {
                 "the response names a file outside of the directories that its pool may send".into()
             }
+            Fault::FileAmbiguous => "the response names several files".into(),
             Fault::Fragment(failure) => failure.text().into(),
             Fault::Loop => "the request loops: a backend is this proxy itself".into(),
         }
@@ -421,7 +442,9 @@ impl Fault {
                 | Fault::Http2(_)
                 | Fault::TunnelIgnored
                 | Fault::ResponseBroken
+                | Fault::Undecodable(_)
                 | Fault::FileNotAllowed
+                | Fault::FileAmbiguous
         )
     }
 
@@ -452,6 +475,16 @@ impl From<StreamFault> for Fault {
             StreamFault::TooManyInterim => Fault::TooManyInterim,
             fault => Fault::Http2(fault),
         }
+    }
+}
+
+const fn undecodable_text(reason: Uncompressed) -> &'static str {
+    match reason {
+        Uncompressed::CodingTruncated => "it ends early",
+        Uncompressed::CodingTrailingBytes => "bytes follow its end",
+        Uncompressed::CodingBomb => "it grows beyond all reason",
+        Uncompressed::CodingWindow => "it needs a window of more than 8 MiB",
+        _ => "it is damaged, or not in the coding that its head names",
     }
 }
 

@@ -143,11 +143,8 @@ impl<'a> Forward<'a> {
         if let Some(rule) = self.purpose.rule() {
             self.accept_codings(&mut fields, rule)?;
         }
-        if let Purpose::Fill {
-            candidate: None,
-            part: Some(_),
-            rule: CacheRule { accept_encoding: Some(_), .. },
-        } = self.purpose
+        if let Purpose::Fill { part: Some(_), rule: CacheRule { accept_encoding: Some(_), .. }, .. } =
+            self.purpose
         {
             // A part of a coded body serves nobody who cannot take the coding.
             fields.set(Name::AcceptEncoding, b"identity")?;

@@ -4,11 +4,9 @@ use crate::Fault;
 use crate::shared::Shared;
 use crate::spool::{Spool, SpoolMemory};
 use bytes::Bytes;
-use sandarac_message::{FileRange, Piece};
-use sandarac_net::off_core;
+use sandarac_message::Piece;
+use sandarac_net::FileRead;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 /// Bytes that are read from a file at a time.
@@ -23,10 +21,8 @@ pub(crate) struct Gathered {
     end: End,
     /// The next piece to send, and where it goes on.
     next: (usize, usize),
-    reading: Option<Reading>,
+    reading: FileRead,
 }
-
-type Reading = Pin<Box<dyn Future<Output = Option<io::Result<Vec<u8>>>>>>;
 
 /// The end of what is gathered.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +45,7 @@ impl Gathered {
             bytes: 0,
             end: End::Open,
             next: (0, 0),
-            reading: None,
+            reading: FileRead::default(),
         }
     }
 
@@ -105,11 +101,11 @@ impl Gathered {
         };
         let bytes = match (piece.to_bytes(), &piece) {
             (None, Piece::File(range)) => {
-                let range = FileRange { len: range.len.min(READ), ..range.clone() };
-                let reading = self.reading.get_or_insert_with(|| Box::pin(off_core(move || read(&range))));
-                let bytes = ready!(reading.as_mut().poll(cx));
-                self.reading = None;
-                bytes.unwrap_or_else(|| Err(io::ErrorKind::Other.into()))?.into()
+                let bytes = ready!(self.reading.poll(cx, range, READ))?;
+                if bytes.is_empty() {
+                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                }
+                bytes.into()
             }
             (bytes, _) => bytes.unwrap_or_default(),
         };
@@ -120,12 +116,6 @@ impl Gathered {
     /// Begins again with the first piece.
     pub(crate) fn rewind(&mut self) {
         self.next = (0, 0);
-        self.reading = None;
+        self.reading = FileRead::default();
     }
-}
-
-fn read(range: &FileRange) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; range.len];
-    range.file.read_exact_at(&mut bytes, range.start)?;
-    Ok(bytes)
 }

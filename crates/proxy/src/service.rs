@@ -24,15 +24,15 @@ use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
-    AcceptTls, Answer, Client, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder, Response,
-    Service, SessionLimits, wall,
+    AcceptTls, Answer, Client, HeldByStreams, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder,
+    Response, Service, SessionLimits, wall,
 };
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 
 /// A request that can be answered at once.
 struct Known<'a> {
@@ -304,11 +304,7 @@ impl Service for Core {
         &self.shared.memory_pressure
     }
 
-    fn stream_pressure(&self) -> &AtomicBool {
-        &self.shared.stream_pressure
-    }
-
-    fn held_by_streams(&self) -> &AtomicUsize {
+    fn held_by_streams(&self) -> &HeldByStreams {
         &self.shared.held_by_streams
     }
 

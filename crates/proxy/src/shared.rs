@@ -18,7 +18,7 @@ use sandarac_cache::{Purge, Store};
 use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
-use sandarac_net::Moment;
+use sandarac_net::{HeldByStreams, Moment};
 use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -56,10 +56,8 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
-    /// Whether clients of HTTP/2 must.
-    pub(crate) stream_pressure: AtomicBool,
-    /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges.
-    pub(crate) held_by_streams: AtomicUsize,
+    /// The memory that streams of HTTP/2 hold.
+    pub(crate) held_by_streams: HeldByStreams,
     /// The memory and the disk of bodies that wait for slow clients.
     pub(crate) spool: Arc<SpoolSpace>,
     /// The memory of encoders, without which a body is sent as it is.
@@ -116,8 +114,7 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
-            stream_pressure: AtomicBool::new(false),
-            held_by_streams: AtomicUsize::new(0),
+            held_by_streams: HeldByStreams::default(),
             encoding_memory: CodingMemory::default(),
             decoding_memory: CodingMemory::default(),
             recoding: InProgress::default(),
@@ -238,17 +235,17 @@ impl Shared {
 
     /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges, besides objects.
     pub fn held_by_streams(&self) -> usize {
-        self.held_by_streams.load(Ordering::Relaxed)
+        self.held_by_streams.bytes()
     }
 
     /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no one else. What
-    /// streams hold counts against clients of HTTP/2 alone: to cut others off would free nothing of it. MUST be called several
-    /// times a second.
+    /// streams hold counts against those of their clients that hold most of it: to cut others off would free little.
+    /// MUST be called several times a second.
     pub fn look_at_clients(&self) {
         let most = self.store.settings().limit / HELD_SHARE;
         let held = self.store.held_bytes();
         self.memory_pressure.store(held > most, Ordering::Relaxed);
-        self.stream_pressure.store(held + self.held_by_streams() > most, Ordering::Relaxed);
+        self.held_by_streams.set_needed(held + self.held_by_streams() > most);
     }
 
     /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.

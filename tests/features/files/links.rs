@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{serving, site, tree, write};
+use sandarac_test_support::get;
+
+use super::{replace, serving, site, tree, write};
 use crate::sandarac;
 
 #[test]
@@ -25,6 +27,58 @@ fn a_link_is_followed_inside_the_tree_whether_it_is_relative_or_absolute() {
     assert_eq!(proxy.get("/directory/deep/b.txt").expect(200).text(), "deep");
     proxy.get("/loop").expect(403);
     proxy.get("/broken").expect(404);
+}
+
+/// Regression: the source of a program was sent under the name of a link.
+#[test]
+fn a_link_to_a_program_is_refused_like_the_program() {
+    let files =
+        [("lib/tool.php", "<?php secret();"), ("a.txt", "plain"), ("b.html", "page"), ("dir.php/c.txt", "c")];
+    for keys in ["", "files_valid = \"0s\"", "index = [\"start\"]\nlisting = true"] {
+        let (proxy, tree) = serving(&files, keys);
+        symlink("lib/tool.php", tree.join("x.txt")).unwrap();
+        symlink(tree.join("lib/tool.php"), tree.join("absolute.txt")).unwrap();
+        symlink("x.txt", tree.join("chain")).unwrap();
+        symlink("lib", tree.join("more")).unwrap();
+        symlink("../more/tool.php", tree.join("lib/start")).unwrap();
+        symlink("lib/tool.php", tree.join("a.txt.gz")).unwrap();
+        symlink("b.html", tree.join("b.php")).unwrap();
+        symlink("dir.php", tree.join("fine")).unwrap();
+        for path in
+            ["/x.txt", "/absolute.txt", "/chain", "/lib/start", "/more/start", "/more/tool.php", "/b.php"]
+        {
+            for _ in 0..2 {
+                let refused = proxy.get(path).expect(403);
+                assert!(refused.text().contains("program"), "{path}: {}", refused.text());
+            }
+        }
+        assert!(!proxy.get("/lib/").text().contains("secret"));
+        assert_eq!(
+            proxy.exchange(&get("/a.txt").with("Accept-Encoding", "gzip")).expect(200).text(),
+            "plain"
+        );
+        // Only the name of the file itself counts.
+        assert_eq!(proxy.get("/fine/c.txt").expect(200).text(), "c");
+    }
+}
+
+/// A file that is replaced while it is looked at has no name any more.
+#[test]
+fn a_link_to_a_program_that_is_replaced_all_the_time_is_refused_too() {
+    let (proxy, tree) = serving(&[("tool.php", "<?php secret();")], "files_valid = \"0s\"");
+    symlink("tool.php", tree.join("x.txt")).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                replace(&tree, "tool.php", "<?php secret();");
+            }
+        });
+        let mut client = proxy.connect();
+        let statuses: Vec<u16> = (0..1000).map(|_| client.get("/x.txt").status).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert!(statuses.iter().all(|status| matches!(status, 403 | 404)), "{statuses:?}");
+    });
 }
 
 #[test]

@@ -319,15 +319,24 @@ fn small_responses_and_hits_need_no_room_beside_streams_that_are_stuck() {
     assert_eq!(client.response(empty).body, b"");
 }
 
+/// Regression: a client that held little was cut off with those that held most.
 #[test]
-fn under_memory_pressure_streams_that_are_stuck_are_given_up_early() {
-    let origin = Origin::new(|_| reply(200).cache("no-store").body(page(1_000_000)));
+fn under_memory_pressure_the_streams_of_those_who_hold_most_are_given_up_early() {
+    let large = page(1_000_000);
+    let body = large.clone();
+    let origin =
+        Origin::new(move |_| reply(200).cache("no-store").with("X-Accel-Buffering", "no").body(&body));
     let proxy = sandarac().config(config(&origin, "[cache]\nmemory = \"8MiB\"\n")).start();
+    let mut modest = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
+    let stream = modest.get("/", &[]);
+    origin.reached(1);
     let (_client, _) = stuck(&proxy, "/");
-    origin.reached(100);
+    origin.reached(101);
     // Those that remain hold no more than is allowed.
     within("the memory to be free", || {
         let (slow, held) = (proxy.metric("clients_slow"), proxy.metric("http2_held_bytes"));
         (slow > 50 && held <= (8 << 20) / 20).then_some(())
     });
+    modest.window(0, 1_000_000).window(stream, 1_000_000);
+    assert!(modest.response(stream).body == large);
 }

@@ -1,7 +1,8 @@
 //! Backends that break the protocol.
 
 use sandarac_test_support::http2::kind;
-use sandarac_test_support::{Listener, get};
+use sandarac_test_support::{Http2Server, Listener, get, post};
+use std::thread;
 
 use super::{accept, before, proxy};
 
@@ -94,6 +95,56 @@ fn a_backend_that_says_nothing_is_given_up_in_time() {
     conn.send(get("/").to_bytes());
     let _silent = listener.accept();
     assert_eq!(conn.response().status, 504);
+}
+
+/// A backend that takes no more of an upload: it opens no window of its stream.
+#[test]
+fn a_backend_that_opens_no_window_is_given_up_in_time_and_holds_up_no_other_request() {
+    let (proxy, listener) = before("retries = 0\nfirst_byte_timeout = \"500ms\"");
+    let mut big = proxy.connect();
+    let upload = post("/big", &"b".repeat(300_000)).to_bytes();
+    let sender = thread::spawn(move || {
+        big.send(upload);
+        big.response()
+    });
+    let mut origin = accept(&listener);
+    origin.gives_windows = false;
+    let stuck = origin.request();
+    origin.partial(stuck.stream, 65_535);
+    let mut small = proxy.connect();
+    small.send(get("/small").to_bytes());
+    let quick = origin.request();
+    origin.answer(quick.stream, "quick");
+    assert_eq!(small.response().text(), "quick");
+    assert_eq!(sender.join().unwrap().status, 504);
+    assert_eq!(origin.reset_of(stuck.stream), 8);
+}
+
+/// A backend whose process is frozen: it opened wide windows, and reads nothing.
+#[test]
+fn a_backend_that_stops_reading_is_given_up_in_time() {
+    let (proxy, listener) = before("retries = 0\nfirst_byte_timeout = \"500ms\"");
+    let mut opener = proxy.connect();
+    opener.send(get("/").to_bytes());
+    let mut origin = Http2Server::over(listener.accept(), &[(4, 1 << 30)]);
+    origin.window(0, 1 << 30);
+    let asked = origin.request();
+    origin.answer(asked.stream, "first");
+    assert_eq!(opener.response().text(), "first");
+    // More than the system takes.
+    let upload = post("/upload", &"b".repeat(32 << 20)).to_bytes();
+    let sender = thread::spawn(move || {
+        opener.send(upload);
+        opener.response()
+    });
+    assert_eq!(sender.join().unwrap().status, 504);
+    // The next request does not wait behind what the backend does not read.
+    let mut next = proxy.connect();
+    next.send(get("/next").to_bytes());
+    let mut fresh = accept(&listener);
+    let asked = fresh.request();
+    fresh.answer(asked.stream, "fresh");
+    assert_eq!(next.response().text(), "fresh");
 }
 
 /// Whatever stream data is sent on, only the request of that stream gets it.

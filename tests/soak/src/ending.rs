@@ -8,6 +8,7 @@ use sandarac_test_support::{Address, Conn, Sandarac, get};
 use crate::proxy::{LIMIT, Proxy};
 use crate::site::LARGE_RANK;
 use crate::stage::{Stage, soon};
+use crate::verdict::Count;
 
 const MIB: u64 = 1 << 20;
 
@@ -56,6 +57,10 @@ pub(crate) fn check(stage: &Stage, proxy: &Proxy) {
         }
     }
     proxy.stop(&stage.verdict);
+    let (lost, counted) = (stage.verdict.of(Count::CutOff), stage.verdict.of(Count::TooSlow));
+    stage
+        .verdict
+        .check(lost <= counted, format!("{lost} clients were cut off, of {counted} counted as too slow"));
 }
 
 /// With no client left, the process holds what it held at the start, and its cache.

@@ -11,7 +11,7 @@ use crate::origin::Backend;
 use crate::pool::Pool;
 use crate::random::Random;
 use crate::stage::{Entrances, soon};
-use crate::verdict::Verdict;
+use crate::verdict::{Count, Verdict};
 use crate::{Arguments, Profile};
 
 /// The limits of the cache that reloads choose from, in MiB.
@@ -178,6 +178,7 @@ impl Proxy {
     /// Ends the process with SIGTERM, and sees that it ends in time, in order and within its memory.
     pub(crate) fn stop(&self, verdict: &Verdict) {
         let Some(mut sandarac) = self.running.write().expect("no thread panics here").take() else { return };
+        verdict.add(Count::TooSlow, sandarac.metric("clients_slow"));
         let (life, peak) = (*self.now.lock().expect("no thread panics here"), sandarac.peak_resident_bytes());
         let began = Instant::now();
         sandarac.signal(Signal::Terminate);

@@ -84,6 +84,8 @@ table! {
         Restarts "restarts",
         Strays "stray responses of origins",
         Excused "undetectable",
+        CutOff "cut off though not slow on purpose",
+        TooSlow "clients that Sandarac found too slow",
     }
 }
 

@@ -17,6 +17,7 @@ fn keep(store: &Store, object: &Arc<Object>, coding: Option<Coding>, body: &'sta
 fn kept(object: &Object, coding: Option<Coding>) -> String {
     match object.recoding(coding) {
         Some(Recoding::Made(recoded)) => text(recoded),
+        Some(Recoding::TooLong) => "too long".to_owned(),
         Some(Recoding::Useless(reason)) => reason.text().to_owned(),
         None => "none".to_owned(),
     }
@@ -36,6 +37,8 @@ fn a_recoding_stays_with_its_original() {
     assert_eq!(kept(&object, GZIP), "small");
     store.keep_useless(&object, None, Uncompressed::CodingCorrupt);
     assert_eq!(kept(&object, None), "coding-corrupt");
+    store.keep_too_long(&object, Some(Coding::Zstd));
+    assert_eq!(kept(&object, Some(Coding::Zstd)), "too long");
     assert_eq!(look(&store, &get("/"), at(0)), "hit plain");
     assert_eq!(store.stats().objects, 1);
 }

@@ -136,3 +136,25 @@ fn the_index_agrees_with_looking_at_every_route_in_order() {
         }
     }
 }
+
+#[test]
+fn gather_without_effect_is_a_warning_with_a_remedy() {
+    let of = |backends: &str, keys: &str| {
+        let text = format!(
+            "[[listen]]\naddress = \":80\"\n[pool.app]\nbackends = [{backends}]\n[[route]]\npool = \"app\"\n{keys}\n"
+        );
+        let (_, warnings) = Config::from_toml("sandarac.toml", &text).unwrap();
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let warned = of("\"http://a\", \"h2://b\"", "gather = true");
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].contains("`gather` has no effect with the pool `app`"), "{}", warned[0]);
+    assert!(warned[0].contains("h2://b") && warned[0].contains("http:// or https://"), "{}", warned[0]);
+    for (backends, keys) in [
+        ("\"h2://b\"", "gather = false"),
+        ("\"h2://b\"", ""),
+        ("\"http://a\", \"https://b\"", "gather = true"),
+    ] {
+        assert_eq!(of(backends, keys), [""; 0], "{backends} {keys}");
+    }
+}

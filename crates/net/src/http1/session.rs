@@ -106,7 +106,10 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
                     return;
                 }
             }
-            Turn::Close => return,
+            Turn::Close => {
+                close(&mut connection, &*service).await;
+                return;
+            }
             Turn::CloseLingering => {
                 Box::pin(linger(&mut connection, time_to_linger(&*service))).await;
                 return;
@@ -119,9 +122,16 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
 async fn serve_http2<S: Service>(connection: &mut Connection, service: &Rc<S>, sessions: &Sessions) {
     let Connection { conn, peer, timer, .. } = connection;
     match http2::serve(conn, peer, timer, service, sessions).await {
-        http2::End::Close => {}
+        http2::End::Close => close(connection, &**service).await,
         http2::End::Reset => connection.conn.reset(),
         http2::End::Linger => linger(connection, time_to_linger(&**service)).await,
+    }
+}
+
+/// Prepares the end of a connection. Where the socket has no room for the last words of the transport, they are waited for.
+async fn close<S: Service>(connection: &mut Connection, service: &S) {
+    if poll_fn(|cx| Poll::Ready(connection.conn.poll_last_words(cx).is_pending())).await {
+        Box::pin(linger(connection, time_to_linger(service))).await;
     }
 }
 
@@ -185,26 +195,29 @@ async fn refuse<S: Service>(connection: &mut Connection, service: &S, refused: R
 /// Ends the writing direction, and reads on for a while so that the output arrives.
 async fn linger(connection: &mut Connection, time: Duration) {
     connection.timer.set(time);
-    let mut left = LINGER_BYTES;
+    let (mut reads, mut left) = (true, LINGER_BYTES);
     poll_fn(|cx| {
-        loop {
-            if ready!(connection.conn.poll_flush(cx)).is_err()
-                || connection.conn.poll_shutdown(cx).is_pending()
-            {
-                return Poll::Ready(());
-            }
-            let pending = connection.conn.data().len();
-            connection.conn.consume(pending);
+        let Connection { conn, timer, .. } = &mut *connection;
+        let ended = match conn.poll_flush(cx) {
+            // TLS has last words, for which the socket may have no room yet.
+            Poll::Ready(Ok(())) => conn.poll_shutdown(cx).is_ready(),
+            Poll::Ready(Err(_)) => return Poll::Ready(()),
+            Poll::Pending => false,
+        };
+        while reads {
+            let pending = conn.data().len();
+            conn.consume(pending);
             left = left.saturating_sub(pending);
-            match connection.conn.poll_fill(cx) {
+            match conn.poll_fill(cx) {
                 Poll::Ready(Ok(1..)) if left > 0 => {}
-                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Ready(_) => reads = false,
                 Poll::Pending => {
-                    connection.conn.park();
-                    return connection.timer.poll(cx);
+                    conn.park();
+                    return timer.poll(cx);
                 }
             }
         }
+        if ended { Poll::Ready(()) } else { timer.poll(cx) }
     })
     .await;
 }

@@ -3,6 +3,7 @@
 use super::connection::{NewConnection, poll_room};
 use super::session::serve;
 use crate::held_transport::Held;
+use crate::http2::HeldByStreams;
 use crate::response::{Base, Body, BodyBroken, Length, Responder, Response};
 use crate::service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::Sessions;
@@ -21,7 +22,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
@@ -226,16 +227,12 @@ impl Service for Echo {
 
     fn cut_off(&self) {}
 
-    fn held_by_streams(&self) -> &AtomicUsize {
+    fn held_by_streams(&self) -> &HeldByStreams {
         unreachable!("its clients speak HTTP/1")
     }
 
     fn memory_pressure(&self) -> &AtomicBool {
         &self.pressure
-    }
-
-    fn stream_pressure(&self) -> &AtomicBool {
-        unreachable!("its clients speak HTTP/1")
     }
 
     fn accept_failed(&self, _: &io::Error) {}
@@ -392,7 +389,7 @@ fn http_in_clear_is_told_apart_from_tls() {
 }
 
 fn held(stream: Stream) -> Transport {
-    Transport::Held(Box::new(Held::new(stream)))
+    Transport::Held(Box::new(Held::new(stream, b"")))
 }
 
 /// A transport that holds bytes back and delivers a few at a time changes nothing that a client sees.
@@ -425,6 +422,16 @@ fn a_transport_may_hold_bytes_back_and_deliver_them_in_odd_pieces() {
     let plain = String::from_utf8(exchanged(Echo::new(), Transport::Plain, request)).unwrap();
     assert!(plain.starts_with(&whole.repeat(2)), "{plain}");
     assert!(plain.ends_with(&last), "{plain}");
+}
+
+/// Regression: a transport that could not write its last words at once, close_notify in TLS, was closed without them.
+#[test]
+fn the_last_words_of_a_transport_are_waited_for() {
+    let words = b"a few more than are written at once";
+    let transport = |stream| Transport::Held(Box::new(Held::new(stream, words)));
+    let request = b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_vec();
+    let received = exchanged(Echo::new(), transport, request);
+    assert!(received.ends_with(&[b"whole\n", &words[..]].concat()), "{}", String::from_utf8_lossy(&received));
 }
 
 /// Two requests, to check what follows a file.

@@ -3,6 +3,7 @@
 
 mod client;
 mod encoder;
+mod held;
 mod in_place;
 mod incoming;
 pub(crate) mod origin;
@@ -11,6 +12,8 @@ mod received;
 mod schedule;
 mod scratch;
 mod session;
+mod stream;
 mod streams;
 
+pub use held::HeldByStreams;
 pub(crate) use session::{End, serve};

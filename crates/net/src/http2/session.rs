@@ -187,10 +187,7 @@ impl<'s, S: Service> Session<'s, S> {
     /// Counts what the streams hold.
     fn count_held(&mut self, bytes: usize) {
         let counted = std::mem::replace(&mut self.counted, bytes);
-        if counted != bytes {
-            // Wraps if it is less.
-            self.service.held_by_streams().fetch_add(bytes.wrapping_sub(counted), Ordering::Relaxed);
-        }
+        self.service.held_by_streams().count(counted, bytes);
     }
 
     /// Ends the connection in order, if the process ends or the connection has served enough requests.
@@ -378,7 +375,8 @@ impl<'s, S: Service> Session<'s, S> {
         let mut next: Option<Duration> = None;
         let mut judge_in = |wait: Duration| next = Some(next.map_or(wait, |before| before.min(wait)));
         // Output waits for the socket, or for the window of the connection.
-        let presses = self.service.stream_pressure().load(Ordering::Relaxed);
+        let presses = self.service.held_by_streams().presses(self.counted)
+            || self.service.memory_pressure().load(Ordering::Relaxed) && streams.hold_memory();
         let minimum = limits.min_rate_out(presses);
         if self.conn.queued() > 0 || streams.has_scheduled() {
             let sent = self.conn.taken();

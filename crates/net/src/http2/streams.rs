@@ -6,8 +6,9 @@
 use super::incoming::{Arrived, Incoming};
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
+use super::stream::Stream;
 use crate::service::SessionLimits;
-use crate::{Moment, Output, RateGauge};
+use crate::{Moment, Output};
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_wire::h2::connection::Connection;
 use sandarac_wire::h2::{ErrorCode, Priority};
@@ -55,28 +56,6 @@ pub(super) struct Streams {
     exchanges: usize,
     /// The stream of which a part of a frame of data has come, and when.
     arriving: Option<(u32, Moment)>,
-}
-
-/// A stream whose exchange, or whose response, has not ended.
-#[derive(Default)]
-struct Stream {
-    priority: Priority,
-    outgoing: Outgoing,
-    /// Bytes in the queue that belong to nothing else, such as the store.
-    copied: usize,
-    /// Bytes of the response that wait with the backend's connection for room.
-    waiting: usize,
-    is_scheduled: bool,
-    /// Whether only the window of this stream holds back what it has to send.
-    is_stalled: bool,
-    /// Bytes of the body that were written.
-    sent: u64,
-    /// Measures the client while the stream is stalled.
-    rate: RateGauge,
-    /// Its request, for its exchange. None once that has ended, or if there was none.
-    request: Option<Box<Incoming>>,
-    /// Why it was given up.
-    gone: Option<io::ErrorKind>,
 }
 
 impl Streams {
@@ -307,6 +286,11 @@ impl Streams {
         self.free(freed, 0);
     }
 
+    /// Whether bytes in memory of the process wait for the client, as those of files do not.
+    pub(super) fn hold_memory(&self) -> bool {
+        self.open.values().any(Stream::holds_memory)
+    }
+
     /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled. `presses`
     /// is whether there is memory pressure, which streams that hold no memory, such as those with files, do not add to.
     pub(super) fn judge_stalled(&mut self, limits: &SessionLimits, presses: bool) -> (usize, bool) {
@@ -317,8 +301,7 @@ impl Streams {
         let mut others = false;
         for (id, stream) in self.open.iter_mut().filter(|(_, stream)| stream.is_stalled) {
             let in_time = stream.rate.still(stream.sent) < limits.send_timeout;
-            let minimum =
-                limits.min_rate_out(presses && (stream.waiting > 0 || stream.outgoing.holds_memory()));
+            let minimum = limits.min_rate_out(presses && stream.holds_memory());
             if stream.rate.waits(stream.sent, minimum).is_some() && in_time {
                 others = true;
             } else {

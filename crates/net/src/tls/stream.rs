@@ -351,9 +351,14 @@ impl<S: Side> TlsStream<S> {
         }
     }
 
-    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Writes close_notify.
+    pub(crate) fn poll_last_words(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.close();
-        ready!(self.poll_flush(cx))?;
+        self.poll_flush(cx)
+    }
+
+    pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_last_words(cx))?;
         self.stream.poll_shutdown(cx)
     }
 

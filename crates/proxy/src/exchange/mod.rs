@@ -117,6 +117,8 @@ pub(crate) async fn run(
         Err(fault) => {
             exchange.handling.outcome = Outcome::Error;
             exchange.handling.detail = Some(Detail::Fault(fault));
+            // They would describe a response that the client does not get.
+            (exchange.handling.ttl, exchange.handling.stored) = (None, false);
             exchange.count(Some(&fault));
             if fault == Fault::ClientGone {
                 (Sent { status: 0, bytes: 0 }, Some(fault))

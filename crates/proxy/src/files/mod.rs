@@ -37,7 +37,7 @@ use representation::{EditsOf, Representation};
 use resolve::{Asked, Resolution, resolve};
 use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::target::route_path;
-use sandarac_message::{FieldsBuf, Name, RequestHead, Timestamp};
+use sandarac_message::{FieldsBuf, Name, RequestHead, StoredHead, Timestamp};
 use sandarac_net::{Moment, Response, off_core};
 use sandarac_policy::{FileRule, RequestParts, RouteId};
 use std::borrow::Cow;
@@ -248,6 +248,12 @@ impl FileFound {
             Resolution::File(files) => files,
             _ => &[],
         }
+    }
+
+    /// The same file without a coding, under another head.
+    pub(crate) fn under(&self, head: StoredHead) -> FileFound {
+        let plain = self.files().first().map(|file| Arc::new(file.under(head)));
+        FileFound(Arc::new(Resolution::File(plain.into_iter().collect())))
     }
 
     /// Passes the head of the response to `begin`. Returns its status, and the body if one follows.

@@ -93,6 +93,7 @@ pub(super) struct Representation {
     content: Content,
 }
 
+#[derive(Clone)]
 enum Content {
     Small(Bytes),
     Open { file: Arc<File>, may_wait: bool },
@@ -153,6 +154,12 @@ impl StoredBlock for Representation {
 }
 
 impl Representation {
+    /// The same file under another head.
+    pub(super) fn under(&self, head: StoredHead) -> Representation {
+        let Representation { stamp, coding, varies, ref content, .. } = *self;
+        Representation { stamp, coding, varies, head, block: OnceLock::new(), content: content.clone() }
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.stamp.len
     }

@@ -69,7 +69,10 @@ pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
         let is_directory_name = name.last() == Some(&b'/');
         let node = match asked.tree.look(&name, asked.on) {
             Err(Absent::Refused(
-                why @ (FileRefusal::Denied | FileRefusal::Link | FileRefusal::NotRegular),
+                why @ (FileRefusal::Denied
+                | FileRefusal::Link
+                | FileRefusal::NotRegular
+                | FileRefusal::Script),
             )) => {
                 return Ok(Resolution::Nothing(why));
             }

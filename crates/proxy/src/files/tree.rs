@@ -1,15 +1,15 @@
 //! A directory tree, and what is below it. Nothing outside is ever opened.
 
-use super::name::relative;
+use super::name::{is_script, relative};
 use super::refusal::FileRefusal;
 use super::walk::{READ, walk};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, open, openat2, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, open, openat2, readlink, statat,
 };
 use rustix::io::Errno;
 use sandarac_policy::{FileRule, Symlinks};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// File systems whose answers come from another machine or another process: NFS, SMB and CIFS, 9P, Ceph, AFS, Coda, FUSE,
@@ -107,7 +107,10 @@ impl Tree {
         };
         let stat = fstat(&opened).map_err(|_| Absent::Refused(FileRefusal::Unreadable))?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Ok(Some(Node::File(File::from(opened), stat))),
+            FileType::RegularFile => match self.refusal_of_real_name(&name, &opened) {
+                Some(why) => Err(Absent::Refused(why)),
+                None => Ok(Some(Node::File(File::from(opened), stat))),
+            },
             FileType::Directory => Ok(Some(Node::Directory)),
             _ => Err(Absent::Refused(FileRefusal::NotRegular)),
         }
@@ -139,6 +142,20 @@ impl Tree {
         walk(&self.root, &self.rule, name)
     }
 
+    /// Why an open file may not be sent under `name`: links lead to a program of PHP, whose own name the caller judges. A link
+    /// whose target is unknown leads nowhere.
+    fn refusal_of_real_name(&self, name: &[u8], opened: &OwnedFd) -> Option<FileRefusal> {
+        if self.rule.symlinks == Symlinks::Never || is_script(name) {
+            return None;
+        }
+        if let Some(real) = real_name(opened) {
+            return is_script(&real).then_some(FileRefusal::Script);
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let without_links = openat2(&self.root, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve);
+        without_links.is_err().then_some(FileRefusal::Link)
+    }
+
     /// Whether `name` is a directory, links not followed. Only for one that could not be opened.
     fn is_directory(&self, name: &[u8]) -> bool {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::CACHED;
@@ -150,6 +167,13 @@ impl Tree {
         let is_local = if stat.st_dev == self.id.0 { self.is_local } else { is_local(file) };
         !is_local || knows_what_is_in_memory(file)
     }
+}
+
+/// The path of an open file without links, from memory; `None` where /proc is not mounted. That of a file which was replaced
+/// since is the path at which it was.
+fn real_name(opened: &OwnedFd) -> Option<Vec<u8>> {
+    let path = readlink(format!("/proc/self/fd/{}", opened.as_raw_fd()), Vec::new()).ok()?.into_bytes();
+    Some(path.strip_suffix(b" (deleted)").map_or_else(|| path.clone(), <[u8]>::to_vec))
 }
 
 /// Whether the system can tell what of the file is in memory. Where it cannot, on a local file system, memory holds all.

@@ -2,6 +2,7 @@
 
 use super::transform::Transform;
 use super::whole::{LARGEST, recoded};
+use crate::Fault;
 use crate::exchange::state::Exchange;
 use sandarac_cache::{Object, Recoding};
 use sandarac_message::codings::Coding;
@@ -24,6 +25,9 @@ impl KnownForm {
     fn of(recoding: &Recoding) -> KnownForm {
         match recoding {
             Recoding::Made(recoded) => KnownForm::Recoded(recoded.clone()),
+            // Sending it takes an exchange, and so does a fault.
+            Recoding::TooLong => KnownForm::Unmade,
+            Recoding::Useless(reason) if reason.is_undecodable() => KnownForm::Unmade,
             Recoding::Useless(reason) => KnownForm::AsItCame(Some(*reason)),
         }
     }
@@ -31,7 +35,7 @@ impl KnownForm {
 
 /// The form in which a request gets an object, if that is known.
 pub(crate) fn known(rule: &CompressRule, request: Fields<'_>, object: &Object) -> KnownForm {
-    let Some(wish) = CodingWish::of(request) else { return KnownForm::AsItCame(None) };
+    let wish = CodingWish::of(request);
     // There is such a recoding only if the rule allowed it.
     if let Some(best) = wish.best(rule)
         && let Some(recoding) = object.recoding(Some(best))
@@ -70,13 +74,16 @@ impl Chosen {
 
 /// The form in which the request of an exchange gets an object. Makes the body if need be, or waits while another exchange
 /// does. `own` are fields for this client alone.
+///
+/// # Errors
+/// [`Fault::Undecodable`] if the client does not accept the coding of the body, and that cannot be removed.
 pub(crate) async fn choose(
     exchange: &mut Exchange<'_>,
     object: Arc<Object>,
     own: Option<&FieldsBuf>,
-) -> Chosen {
-    let Some(rule) = exchange.compress else { return Chosen::as_it_came(object) };
-    let Some(wish) = CodingWish::of(exchange.request.fields) else { return Chosen::as_it_came(object) };
+) -> Result<Chosen, Fault> {
+    let Some(rule) = exchange.compress else { return Ok(Chosen::as_it_came(object)) };
+    let wish = CodingWish::of(exchange.request.fields);
     let sets_cookie = own.is_some_and(|own| own.view().has(Name::SetCookie));
     let coding = match wanted(rule, &wish, &object) {
         BodyCoding::In(Some(_)) if sets_cookie && !rule.private => Err(Some(Uncompressed::SetCookie)),
@@ -88,10 +95,14 @@ pub(crate) async fn choose(
         Ok(coding) => in_coding(exchange, &object, coding, rule).await.map_err(Some),
     };
     match chosen {
-        Ok(chosen) => chosen,
+        Ok(chosen) => Ok(chosen),
+        Err(Some(reason)) if reason.is_undecodable() => {
+            exchange.core.counters.uncompressed.one(&reason);
+            Err(Fault::Undecodable(reason))
+        }
         Err(reason) => {
             exchange.uncompressed(reason);
-            Chosen::as_it_came(object)
+            Ok(Chosen::as_it_came(object))
         }
     }
 }
@@ -103,13 +114,11 @@ async fn in_coding(
     rule: &CompressRule,
 ) -> Result<Chosen, Uncompressed> {
     let body = object.body();
-    if body.is_whole() && body.len().is_some_and(|len| len <= LARGEST) {
-        match recoded(exchange.core, object, coding, rule.level).await {
-            Ok(recoded) => {
-                return Ok(Chosen { object: recoded, original: Some(object.clone()), recoded: None });
-            }
-            Err(reason) => return Err(reason),
-        }
+    if body.is_whole()
+        && body.len().is_some_and(|len| len <= LARGEST)
+        && let Some(recoded) = recoded(exchange.core, object, coding, rule.level).await?
+    {
+        return Ok(Chosen { object: recoded, original: Some(object.clone()), recoded: None });
     }
     let head = object.head().recoded(coding).map_err(|_| Uncompressed::HeadTooLarge)?;
     let transform = match exchange.request.method {

@@ -8,8 +8,8 @@ use sandarac_message::recoding::Uncompressed;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The result: an object, or the reason why there is none.
-pub(super) type Made = Result<Arc<Object>, Uncompressed>;
+/// The result: an object, nothing if it would be too long to be kept, or the reason why there is none.
+pub(super) type Made = Result<Option<Arc<Object>>, Uncompressed>;
 
 /// The address of an object, and the coding it is put into.
 type Recoding = (usize, Option<Coding>);

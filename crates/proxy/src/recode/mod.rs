@@ -6,6 +6,7 @@
 //! | arriving, too large, or not stored | as it is sent ([`Transform`]), flushed whenever its source pauses |
 //!
 //! The rule of the route decides ([`sandarac_policy::CompressRule`]). What cannot be recoded is sent as it came, with a named reason.
+//! A body whose coding the client does not accept, and which is not in that coding, is a fault of the origin.
 
 mod choice;
 mod in_progress;

@@ -27,17 +27,17 @@ pub(crate) fn relay_form(
     len: Option<u64>,
 ) -> Result<RelayForm, TooLarge> {
     let Some(rule) = exchange.compress else { return Ok(RelayForm::AsItCame) };
-    if status == 304 {
-        agree_with_get(exchange, fields)?;
-        return Ok(RelayForm::AsItCame);
-    }
     // The length of the body that GET would have.
     let is_head = exchange.request.method == Method::Head;
     let len = if is_head { told_length(fields.view()) } else { len };
     if rule.varies(status, fields.view(), len) {
         vary(fields)?;
     }
-    let Some(wish) = CodingWish::of(exchange.request.fields) else { return Ok(RelayForm::AsItCame) };
+    if status == 304 {
+        agree_with_get(exchange, fields)?;
+        return Ok(RelayForm::AsItCame);
+    }
+    let wish = CodingWish::of(exchange.request.fields);
     let coding = match rule.choose(&wish, status, fields.view(), len) {
         BodyCoding::In(coding) => coding,
         BodyCoding::AsItCame(reason) => {

@@ -1,9 +1,9 @@
 //! A body that is recoded as it is sent.
 
 use super::memory::{CodingMemory, Taken};
-use crate::Counters;
 use crate::core::Core;
 use crate::tally::{CodedFrom, CodedTo};
+use crate::{Counters, Fault};
 use sandarac_coding::{DecodeError, Decoder, Encoder, Level};
 use sandarac_message::codings::Coding;
 use sandarac_message::recoding::Uncompressed;
@@ -34,7 +34,9 @@ pub(super) fn undecodable(error: DecodeError) -> Uncompressed {
         DecodeError::Truncated => Uncompressed::CodingTruncated,
         DecodeError::Corrupt => Uncompressed::CodingCorrupt,
         DecodeError::TrailingBytes => Uncompressed::CodingTrailingBytes,
-        DecodeError::Bomb => Uncompressed::CodingBomb,
+        // A bound that nobody has set is not exceeded.
+        DecodeError::Bomb | DecodeError::TooLong => Uncompressed::CodingBomb,
+        DecodeError::Window => Uncompressed::CodingWindow,
     }
 }
 
@@ -65,6 +67,16 @@ impl Transform {
         };
         let counters = core.counters.clone();
         Ok(Transform { coder: Some(coder), to, unflushed: false, counters, _memory: memory })
+    }
+
+    /// Whether the body can turn out not to be in its coding.
+    pub(crate) fn decodes(&self) -> bool {
+        self.to.is_none()
+    }
+
+    /// The fault of a body that fails before any of it was sent.
+    pub(crate) fn fault(reason: Uncompressed) -> Fault {
+        if reason.is_undecodable() { Fault::Undecodable(reason) } else { Fault::ResponseBroken }
     }
 
     /// Takes a piece, and returns what it yields.

@@ -5,8 +5,8 @@ use super::transform::{DECODED, undecodable};
 use crate::core::Core;
 use crate::tally::{CodedFrom, CodedTo};
 use bytes::Bytes;
-use sandarac_cache::{Object, Recoding};
-use sandarac_coding::{Decoder, Encoder, Level};
+use sandarac_cache::{Object, Recoding, Removal};
+use sandarac_coding::{DecodeError, Decoder, Encoder, Level};
 use sandarac_message::Name;
 use sandarac_message::codings::Coding;
 use sandarac_message::recoding::Uncompressed;
@@ -24,7 +24,8 @@ const SAVING: usize = 20;
 /// The body of a whole object in `coding`, or in none.
 pub(super) async fn recoded(core: &Core, object: &Arc<Object>, coding: Option<Coding>, level: Level) -> Made {
     let of = |recoding: &Recoding| match recoding {
-        Recoding::Made(recoded) => Ok(recoded.clone()),
+        Recoding::Made(recoded) => Ok(Some(recoded.clone())),
+        Recoding::TooLong => Ok(None),
         Recoding::Useless(reason) => Err(*reason),
     };
     if let Some(recoding) = object.recoding(coding) {
@@ -55,26 +56,39 @@ async fn make(core: &Core, object: &Arc<Object>, coding: Option<Coding>, level: 
         None => decoded(object, |bytes| memory.bytes() >= bytes || memory.add(bytes, limit)).await,
     };
     let made = body.and_then(|body| {
+        let Some(body) = body else { return Ok(None) };
         let head = object.head().recoded(coding).map_err(|_| Uncompressed::HeadTooLarge)?;
-        Ok((head, body))
+        Ok(Some((head, body)))
     });
     match made {
-        Ok((head, body)) => {
+        Ok(None) => {
+            store.keep_too_long(object, coding);
+            Ok(None)
+        }
+        Ok(Some((head, body))) => {
             core.counters.coded_from.add(&CodedFrom(coding), len);
             core.counters.coded_to.add(&CodedTo(coding), body.len() as u64);
             let body = Bytes::from(body.into_boxed_slice());
-            Ok(store.keep_recoding(object, coding, head, body))
+            Ok(Some(store.keep_recoding(object, coding, head, body)))
         }
         Err(reason) => {
-            if reason != Uncompressed::Busy {
-                store.keep_useless(object, coding, reason);
+            match reason {
+                Uncompressed::Busy => {}
+                // What is damaged serves nobody: the next request fetches it again.
+                Uncompressed::CodingTruncated
+                | Uncompressed::CodingCorrupt
+                | Uncompressed::CodingTrailingBytes => _ = store.discard(object, Removal::Broken),
+                reason => store.keep_useless(object, coding, reason),
             }
             Err(reason)
         }
     }
 }
 
-async fn encoded(object: &Object, coding: Coding, level: Level, len: u64) -> Result<Vec<u8>, Uncompressed> {
+/// A body in another coding; nothing if that would be too long.
+type Recoded = Result<Option<Vec<u8>>, Uncompressed>;
+
+async fn encoded(object: &Object, coding: Coding, level: Level, len: u64) -> Recoded {
     let mut encoder = Encoder::new(coding, level, Some(len)).map_err(|_| Uncompressed::Busy)?;
     let len = len as usize;
     let most = len - len / SAVING;
@@ -91,17 +105,20 @@ async fn encoded(object: &Object, coding: Coding, level: Level, len: u64) -> Res
         }
     }
     encoder.finish(&mut out).map_err(|_| Uncompressed::Busy)?;
-    if out.len() > most { Err(Uncompressed::NotSmaller) } else { Ok(out) }
+    if out.len() > most { Err(Uncompressed::NotSmaller) } else { Ok(Some(out)) }
 }
 
 /// `has_room` takes memory for so many bytes.
-async fn decoded(object: &Object, mut has_room: impl FnMut(usize) -> bool) -> Result<Vec<u8>, Uncompressed> {
+async fn decoded(object: &Object, mut has_room: impl FnMut(usize) -> bool) -> Recoded {
     let coding = object.head().shown().get(Name::ContentEncoding).and_then(Coding::of);
     let mut decoder = Decoder::new(coding.ok_or(Uncompressed::CodingUnknown)?);
     let mut out = Vec::new();
     for piece in object.body().segments().filter_map(|piece| piece.to_bytes()) {
         for chunk in piece.chunks(DECODED) {
-            decoder.push_within(chunk, &mut out, LARGEST as usize).map_err(undecodable)?;
+            match decoder.push_within(chunk, &mut out, LARGEST as usize) {
+                Err(DecodeError::TooLong) => return Ok(None),
+                pushed => pushed.map_err(undecodable)?,
+            }
             if !has_room(out.len()) {
                 return Err(Uncompressed::Busy);
             }
@@ -111,5 +128,5 @@ async fn decoded(object: &Object, mut has_room: impl FnMut(usize) -> bool) -> Re
         }
     }
     decoder.finish().map_err(undecodable)?;
-    Ok(out)
+    Ok(Some(out))
 }

@@ -1,6 +1,7 @@
 //! Reading a response ahead of a client that is slower than the origin.
 
 use super::fetch::OriginLink;
+use crate::Fault;
 use crate::recode::Transform;
 use crate::spool::{MAX_APPENDED, Spool};
 use crate::upload::Upload;
@@ -20,11 +21,8 @@ pub(super) struct Ahead {
     /// The trailers, once the end was read.
     trailers: Option<FieldsBuf>,
     /// The end of the response, with its trailers, if that was read and spooled, or its early end.
-    pub(super) ended: Option<Result<FieldsBuf, Broke>>,
+    pub(super) ended: Option<Result<FieldsBuf, Fault>>,
 }
-
-/// The origin broke off.
-pub(super) struct Broke;
 
 impl Ahead {
     pub(super) fn new(spool: Spool) -> Ahead {
@@ -70,8 +68,8 @@ impl Ahead {
                 match transform.map(|transform| transform.push(link.piece(&range))) {
                     None => self.spool.append(memory, link.piece(&range)),
                     Some(Ok(coded)) => self.coded = coded.into(),
-                    Some(Err(_)) => {
-                        self.ended = Some(Err(Broke));
+                    Some(Err(reason)) => {
+                        self.ended = Some(Err(Transform::fault(reason)));
                         return Poll::Ready(None);
                     }
                 }
@@ -86,9 +84,9 @@ impl Ahead {
                     self.trailers = Some(trailers);
                     return Poll::Ready(Some(0));
                 }
-                Some(Err(_)) => self.ended = Some(Err(Broke)),
+                Some(Err(reason)) => self.ended = Some(Err(Transform::fault(reason))),
             },
-            Poll::Ready(Err(_)) => self.ended = Some(Err(Broke)),
+            Poll::Ready(Err(_)) => self.ended = Some(Err(Fault::ResponseBroken)),
             // While the client has more to send, the origin may be waiting for that.
             Poll::Pending if upload == Upload::AwaitsClient => return Poll::Pending,
             Poll::Pending => {
@@ -96,7 +94,7 @@ impl Ahead {
                     self.timer.set(between_bytes);
                 }
                 ready!(self.timer.poll(cx));
-                self.ended = Some(Err(Broke));
+                self.ended = Some(Err(Fault::ResponseLate));
             }
         }
         Poll::Ready(None)

@@ -1,10 +1,12 @@
 //! Bodies of responses: stored ones, whole or arriving, and those that the proxy makes.
 
+use crate::Fault;
 use crate::recode::Transform;
 use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Object, Reader};
 use sandarac_message::hop::is_event_stream;
+use sandarac_message::recoding::Uncompressed;
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_net::{Body, BodyBroken};
 use std::collections::VecDeque;
@@ -72,20 +74,43 @@ impl ArrivingBody {
 pub(crate) struct RecodedBody {
     body: ObjectBody,
     transform: Transform,
+    /// What was recoded before the response began.
+    first: Option<Piece>,
     ended: bool,
 }
 
 impl RecodedBody {
+    /// A body that is recoded by `transform`.
     pub(crate) fn new(body: ObjectBody, transform: Transform) -> RecodedBody {
-        RecodedBody { body, transform, ended: false }
+        RecodedBody { body, transform, first: None, ended: false }
     }
 
-    /// The next piece. What the transform holds back is flushed when the body pauses.
+    /// Ready once the first block is recoded, so that a body that is not in its coding can still be answered by a fault.
+    ///
+    /// # Errors
+    /// The body fails before it yields anything.
+    pub(crate) fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        self.first = ready!(self.poll_out(cx))?;
+        Poll::Ready(Ok(()))
+    }
+
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        self.poll_out(cx).map(|out| match out {
+            Ok(piece) => piece.map(Ok),
+            Err(Unread::Broken(broken)) => Some(Err(broken)),
+            Err(Unread::Uncoded(_)) => Some(Err(BodyBroken::Source)),
+        })
+    }
+
+    /// The next piece that the transform yields. What it holds back is flushed when the body pauses.
+    fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Unread>> {
         while !self.ended {
             let out = match self.body.poll_piece(cx) {
                 Poll::Ready(Some(Ok(piece))) => self.transform.push(piece.bytes().unwrap_or_default()),
-                Poll::Ready(Some(Err(broken))) => return Poll::Ready(Some(Err(broken))),
+                Poll::Ready(Some(Err(broken))) => return Poll::Ready(Err(Unread::Broken(broken))),
                 Poll::Ready(None) => {
                     self.ended = true;
                     self.transform.finish()
@@ -97,11 +122,29 @@ impl RecodedBody {
             };
             match out {
                 Ok(out) if out.is_empty() => {}
-                Ok(out) => return Poll::Ready(Some(Ok(Bytes::from(out).into()))),
-                Err(_) => return Poll::Ready(Some(Err(BodyBroken::Source))),
+                Ok(out) => return Poll::Ready(Ok(Some(Bytes::from(out).into()))),
+                Err(reason) => return Poll::Ready(Err(Unread::Uncoded(reason))),
             }
         }
-        Poll::Ready(None)
+        Poll::Ready(Ok(None))
+    }
+}
+
+/// Why a body that is recoded has no more pieces.
+enum Unread {
+    /// It broke off.
+    Broken(BodyBroken),
+    /// It is not in its coding.
+    Uncoded(Uncompressed),
+}
+
+impl From<Unread> for Fault {
+    /// The fault before any of it was sent.
+    fn from(unread: Unread) -> Fault {
+        match unread {
+            Unread::Broken(_) => Fault::ResponseBroken,
+            Unread::Uncoded(reason) => Transform::fault(reason),
+        }
     }
 }
 

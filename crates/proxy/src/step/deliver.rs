@@ -6,7 +6,7 @@ use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, Handling};
-use crate::recode::{Chosen, Transform, choose};
+use crate::recode::{Chosen, choose};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::sending::SendEnd;
@@ -15,9 +15,11 @@ use crate::trailers::TrailerRule;
 use sandarac_cache::{Object, Reader, Store};
 use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
-use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, StoredHead, Timestamp, date};
+use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, StoredHead, Timestamp, date, hop};
 use sandarac_net::{Base, BodyBroken, Length, Response, StoredBlock, boxed, wall};
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// The longest Content-Range, with three numbers of 20 digits. Room for less would be taken piece by piece.
 const MAX_CONTENT_RANGE: usize = "bytes -/".len() + 3 * 20;
@@ -29,8 +31,8 @@ pub(crate) struct Delivery<'a> {
     pub(crate) object: Arc<Object>,
     /// The object in the index, if `object` is a recoding of it.
     pub(crate) original: Option<Arc<Object>>,
-    /// The head of a response that is recoded as it is sent, and what recodes its body.
-    pub(crate) recoded: Option<Box<(StoredHead, Option<Transform>)>>,
+    /// The head of a response that is recoded as it is sent, and its body.
+    pub(crate) recoded: Option<Box<(StoredHead, Option<RecodedBody>)>>,
     /// Reads the body if it is still arriving.
     pub(crate) reader: Option<Reader>,
     pub(crate) request: &'a RequestHead<'a>,
@@ -137,7 +139,9 @@ impl Delivery<'_> {
         if condition == Evaluation::NotModified {
             return Form::NotModified;
         }
-        let wanted = fields.get(Name::Range).filter(|_| self.request.method == Method::Get);
+        // Only the body as it came has parts that can be told apart: a recoding has no strong tag (RFC 9110 §14.2).
+        let has_parts = self.original.is_none() && self.recoded.is_none();
+        let wanted = fields.get(Name::Range).filter(|_| has_parts && self.request.method == Method::Get);
         if let Some(held) = self.object.range() {
             return self.part_of_part(wanted, held);
         }
@@ -183,7 +187,7 @@ impl Delivery<'_> {
         let bodiless = matches!(status, 204 | 304) || self.request.method == Method::Head;
         // Read once: an arriving body, announced as chunked, may end before the head is sent.
         let is_whole = body.is_whole();
-        if !bodiless && !is_whole && self.reader.is_none() {
+        if !bodiless && !is_whole && self.reader.is_none() && self.recoded.is_none() {
             return Err(Fault::ResponseBroken);
         }
         let length = match body.len() {
@@ -201,15 +205,14 @@ impl Delivery<'_> {
 
     /// The body in `range`.
     fn body(self, is_whole: bool, range: std::ops::Range<u64>) -> ObjectBody {
-        let body = match self.reader {
+        if let Some(recoded) = self.recoded.and_then(|recoded| recoded.1) {
+            return ObjectBody::Recoded(Box::new(recoded));
+        }
+        match self.reader {
             Some(reader) if !is_whole => {
                 ObjectBody::Arriving(ArrivingBody::new(reader, range, self.trailers))
             }
             _ => ObjectBody::Whole { object: self.object, range },
-        };
-        match self.recoded.and_then(|recoded| recoded.1) {
-            Some(transform) => ObjectBody::Recoded(Box::new(RecodedBody::new(body, transform))),
-            _ => body,
         }
     }
 
@@ -330,7 +333,20 @@ pub(crate) async fn deliver(
     }
     let Chosen { object, original, recoded } = match exchange.compress {
         None => Chosen::as_it_came(object),
-        Some(_) => boxed(|| choose(exchange, object, own)).await,
+        Some(_) => boxed(|| choose(exchange, object, own)).await?,
+    };
+    let recoded = match recoded.map(|recoded| *recoded) {
+        None => None,
+        Some((head, None)) => Some(Box::new((head, None))),
+        Some((head, Some(transform))) => {
+            let body = body_to_recode(&object, reader.take(), exchange.trailers())?;
+            let may_fail = transform.decodes() && !hop::is_event_stream(head.shown());
+            let mut body = RecodedBody::new(body, transform);
+            if may_fail {
+                first_block(&mut body, down).await?;
+            }
+            Some(Box::new((head, Some(body))))
+        }
     };
     let delivery = Delivery {
         site: exchange.site,
@@ -355,10 +371,37 @@ pub(crate) async fn deliver(
     Ok(Sent { status, bytes })
 }
 
+/// Waits for the first block of a body, while the client stays.
+async fn first_block(body: &mut RecodedBody, down: &mut Downstream<'_>) -> Result<(), Fault> {
+    poll_fn(|cx| match body.poll_first(cx) {
+        Poll::Pending => down.poll_left(cx).map(|()| Err(Fault::ClientGone)),
+        begun => begun,
+    })
+    .await
+}
+
+/// The whole body of an object, to be recoded.
+fn body_to_recode(
+    object: &Arc<Object>,
+    reader: Option<Reader>,
+    trailers: Option<TrailerRule>,
+) -> Result<ObjectBody, Fault> {
+    match (object.body().is_whole(), reader) {
+        (true, _) => {
+            let range = 0..object.body().len().unwrap_or_default();
+            Ok(ObjectBody::Whole { object: object.clone(), range })
+        }
+        (false, Some(reader)) => Ok(ObjectBody::Arriving(ArrivingBody::new(reader, 0..u64::MAX, trailers))),
+        (false, None) => Err(Fault::ResponseBroken),
+    }
+}
+
 /// Sends a response made by the proxy.
 pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
     exchange.count(None);
-    let reports = exchange.site.config.cache.cache_status && exchange.handling.forward.is_some();
+    let is_of_stored = matches!(exchange.handling.detail, Some(Detail::Fault(Fault::Undecodable(_))));
+    let is_told = exchange.handling.forward.is_some() || is_of_stored;
+    let reports = exchange.site.config.cache.cache_status && is_told;
     let cache_status = reports.then(|| (exchange.handling.cache_status(), exchange.site.name()));
     let method = exchange.request.method;
     let body = answer.begin(method, cache_status, wall(), |response| down.begin(response));

@@ -2,7 +2,7 @@
 
 use super::ahead::Ahead;
 use super::assemble;
-use super::fetch::{OriginLink, OriginResponse};
+use super::fetch::{OriginLink, OriginResponse, answer_from_file};
 use super::received::Received;
 use super::store::add_date;
 use crate::downstream::Downstream;
@@ -39,19 +39,10 @@ enum Relayed {
 
 /// Why a piece of the body was not written.
 enum WriteError {
-    /// It is not in the coding that the origin announced.
-    Origin,
+    /// It cannot be put into another coding.
+    Uncoded(Uncompressed),
     /// The client is gone.
     Client,
-}
-
-impl From<WriteError> for Relayed {
-    fn from(error: WriteError) -> Relayed {
-        match error {
-            WriteError::Origin => Relayed::OriginBroke,
-            WriteError::Client => Relayed::ClientGone,
-        }
-    }
 }
 
 /// Relays a response that bypassed the store, with the edits of the route.
@@ -87,9 +78,10 @@ pub(crate) fn edit_passed(received: &Received<'_>, arrived: &mut OriginResponse)
 pub(crate) async fn relay(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
-    mut arrived: Box<OriginResponse>,
+    arrived: Box<OriginResponse>,
     pool_id: PoolId,
 ) -> Result<Sent, Fault> {
+    let mut arrived = answer_from_file(exchange.core, &exchange.request, arrived)?;
     if exchange.request.method == Method::Head {
         arrived.link.drop_body();
     }
@@ -112,6 +104,7 @@ pub(crate) async fn relay(
         RelayForm::Recoded(None) => (Length::Told, None),
         RelayForm::Recoded(transform) => (Length::Unknown, transform),
     };
+    let is_conversation = is_conversation(exchange, &fields);
     let mut relay = Relay {
         exchange,
         downstream: down,
@@ -119,12 +112,13 @@ pub(crate) async fn relay(
         length,
         transform,
         // A file keeps nobody waiting.
-        read_ahead: match link.is_local_file() || is_conversation(exchange, &fields) {
+        read_ahead: match link.is_local_file() || is_conversation {
             true => 0,
             false => pool.read_ahead,
         },
         ahead: None,
         is_spooled: false,
+        is_conversation,
         fields,
         begun: false,
         between_bytes: pool.timeouts.between_bytes,
@@ -204,6 +198,8 @@ struct Relay<'r, 'c> {
     ahead: Option<Box<Ahead>>,
     /// Whether anything was.
     is_spooled: bool,
+    /// Whether nothing in it may be old.
+    is_conversation: bool,
     between_bytes: Duration,
     /// Bytes of the body that are written or queued.
     bytes: u64,
@@ -255,35 +251,31 @@ impl Relay<'_, '_> {
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
-                    self.begin();
                     let written = self.write(cx, link.piece(&range));
                     link.consume(&range);
                     self.downstream.client.timer().clear();
                     written
                 }
                 Poll::Ready(Ok(BodyStep::End(trailers))) => {
-                    return Poll::Ready(Ok(self.end(cx, &trailers)));
+                    return Poll::Ready(self.end(cx, &trailers));
                 }
-                Poll::Ready(Err(_)) => return Poll::Ready(self.origin_broke()),
+                Poll::Ready(Err(_)) => return Poll::Ready(self.broke_off(Fault::ResponseBroken)),
                 Poll::Pending => {
-                    self.begin();
-                    let written = self
-                        .write_held_back(cx, Transform::flush)
-                        .and_then(|()| self.downstream.client.send_begun(cx).map_err(|_| WriteError::Client));
+                    let written = self.write_paused(cx);
                     if written.is_ok() && self.has_left(cx) {
                         return Poll::Ready(Ok(Relayed::ClientGone));
                     }
                     if written.is_ok() {
                         return match spoiled {
                             Some(fault) => broke(fault),
-                            None => self.poll_origins_time(cx).map(|()| Ok(Relayed::OriginBroke)),
+                            None => self.poll_origins_time(cx).map(|()| self.broke_off(Fault::ResponseLate)),
                         };
                     }
                     written
                 }
             };
             if let Err(error) = written {
-                return Poll::Ready(Ok(error.into()));
+                return Poll::Ready(self.unwritten(error));
             }
         }
     }
@@ -319,14 +311,16 @@ impl Relay<'_, '_> {
                     self.ahead = Some(ahead);
                     return Poll::Ready(shared.err().map(|_| Ok(Relayed::ClientGone)));
                 }
-                Poll::Ready(None) if ahead.spool.is_lost() => return Poll::Ready(Some(self.origin_broke())),
+                Poll::Ready(None) if ahead.spool.is_lost() => {
+                    return Poll::Ready(Some(self.broke_off(Fault::ResponseBroken)));
+                }
                 Poll::Ready(None) if ahead.holds_back() => {}
                 Poll::Ready(None) => {
                     return Poll::Ready(match ahead.ended {
                         // The client is as fast as the origin again.
                         None => None,
-                        Some(Ok(trailers)) => Some(Ok(self.end(cx, &trailers))),
-                        Some(Err(_)) => Some(self.origin_broke()),
+                        Some(Ok(trailers)) => Some(self.end(cx, &trailers)),
+                        Some(Err(fault)) => Some(self.broke_off(fault)),
                     });
                 }
                 Poll::Pending => {}
@@ -376,20 +370,47 @@ impl Relay<'_, '_> {
     }
 
     /// Ends the response.
-    fn end(&mut self, cx: &mut Context<'_>, trailers: &FieldsBuf) -> Relayed {
-        self.begin();
+    fn end(&mut self, cx: &mut Context<'_>, trailers: &FieldsBuf) -> Result<Relayed, Fault> {
         if let Err(error) = self.write_held_back(cx, Transform::finish) {
-            return error.into();
+            return self.unwritten(error);
         }
+        self.begin();
         let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
         let trailers = for_client(trailers, rule.as_ref());
         let ended = self.downstream.client.end(cx, trailers.view());
-        ended.map_or(Relayed::ClientGone, |()| Relayed::Whole)
+        Ok(ended.map_or(Relayed::ClientGone, |()| Relayed::Whole))
     }
 
     /// The origin broke off. If nothing has begun, another response can tell that.
-    fn origin_broke(&self) -> Result<Relayed, Fault> {
-        if self.begun { Ok(Relayed::OriginBroke) } else { Err(Fault::ResponseBroken) }
+    fn broke_off(&self, fault: Fault) -> Result<Relayed, Fault> {
+        if self.begun { Ok(Relayed::OriginBroke) } else { Err(fault) }
+    }
+
+    /// A piece was not written.
+    fn unwritten(&self, error: WriteError) -> Result<Relayed, Fault> {
+        match error {
+            WriteError::Uncoded(reason) => self.broke_off(Transform::fault(reason)),
+            WriteError::Client => Ok(Relayed::ClientGone),
+        }
+    }
+
+    /// Whether the head waits for the first block of a body that may turn out not to be in its coding. A client that has more
+    /// to send may wait for the head itself.
+    fn holds_head(&self) -> bool {
+        !self.begun
+            && !self.is_conversation
+            && self.upload != Upload::AwaitsClient
+            && self.transform.as_ref().is_some_and(|transform| transform.decodes())
+    }
+
+    /// Writes what is held back, because the origin pauses.
+    fn write_paused(&mut self, cx: &mut Context<'_>) -> Result<(), WriteError> {
+        if self.holds_head() {
+            return Ok(());
+        }
+        self.begin();
+        self.write_held_back(cx, Transform::flush)?;
+        self.downstream.client.send_begun(cx).map_err(|_| WriteError::Client)
     }
 
     /// Writes a piece of the body, in its coding.
@@ -398,7 +419,7 @@ impl Relay<'_, '_> {
         let piece = match &mut self.transform {
             None => piece,
             Some(transform) => {
-                out = transform.push(piece).map_err(|_| WriteError::Origin)?;
+                out = transform.push(piece).map_err(WriteError::Uncoded)?;
                 &out
             }
         };
@@ -412,7 +433,7 @@ impl Relay<'_, '_> {
         take: impl FnOnce(&mut Transform) -> Result<Vec<u8>, Uncompressed>,
     ) -> Result<(), WriteError> {
         let Some(transform) = &mut self.transform else { return Ok(()) };
-        let out = take(transform).map_err(|_| WriteError::Origin)?;
+        let out = take(transform).map_err(WriteError::Uncoded)?;
         self.write_plainly(cx, &out)
     }
 
@@ -420,6 +441,7 @@ impl Relay<'_, '_> {
         if piece.is_empty() {
             return Ok(());
         }
+        self.begin();
         self.bytes += piece.len() as u64;
         self.downstream.client.write(cx, piece).map_err(|_| WriteError::Client)
     }

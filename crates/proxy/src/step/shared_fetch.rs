@@ -6,7 +6,7 @@ use crate::forward::Purpose;
 use crate::handling::{Detail, Handling};
 use crate::record::Outcome;
 use crate::site::LocalSite;
-use crate::step::fetch::{Audience, Fetch, FetchTrace, Recipient};
+use crate::step::fetch::{Audience, Fetch, FetchTrace, OriginResponse, Recipient};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{combine, hash, query};
@@ -14,7 +14,7 @@ use crate::tier::{self, Asked, Fill, FoundObject, Place};
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Lookup, Object, Store};
 use sandarac_message::caching::{RequestDirectives, Reuse};
-use sandarac_message::{Method, RequestHead, RequestHeadBuf};
+use sandarac_message::{Method, Name, RequestHead, RequestHeadBuf};
 use sandarac_net::{boxed, wall};
 use sandarac_policy::{CacheRule, PoolId};
 use std::rc::Rc;
@@ -131,7 +131,7 @@ impl SharedFetch {
             }
         };
         let candidate = flight.candidate().cloned();
-        let asked = wanted.filter(|_| !background);
+        let mut asked = wanted.filter(|_| !background);
         let mut rest = candidate
             .as_deref()
             .filter(|_| !background)
@@ -156,6 +156,12 @@ impl SharedFetch {
                 Ok(arrived) => arrived,
                 Err(fault) => return failed(flight, candidate, directives, &audience, fault),
             };
+            if part.is_some() && is_coded_part(&arrived, rule) {
+                // Only a whole body can be inflated for clients that do not accept the coding.
+                arrived.link.close();
+                (rest, asked) = (None, None);
+                continue;
+            }
             let landing = Landing {
                 wanted,
                 directives,
@@ -176,6 +182,13 @@ impl SharedFetch {
             }
         }
     }
+}
+
+/// Whether a part came in a coding, although it was asked for without one.
+fn is_coded_part(arrived: &OriginResponse, rule: &CacheRule) -> bool {
+    arrived.head.status == 206
+        && rule.accept_encoding.is_some()
+        && arrived.head.fields.view().has(Name::ContentEncoding)
 }
 
 /// A question to the shared tier, before a fetch.

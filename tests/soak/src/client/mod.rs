@@ -256,6 +256,7 @@ impl Visitor {
             Trouble::Reset(_) if line.slow || sent.shaky => return,
             // A request is given up when its client closes.
             Trouble::Closed(_) if line.ended => return,
+            Trouble::Closed(_) | Trouble::Reset(_) if sent.was_cut_off(&self.stage) => return,
             _ => Rule::Silence,
         };
         self.report(line, sent, Complaint::new(rule, "a response"), format!("{trouble:?}"));

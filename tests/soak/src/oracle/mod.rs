@@ -4,7 +4,7 @@ mod cached;
 mod echo;
 mod file;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandarac_test_support::{Response, Trouble};
 
@@ -55,6 +55,9 @@ pub(crate) enum Outcome {
     OriginError,
 }
 
+/// From then on the process may cut off a client under memory pressure.
+const HURRY: Duration = Duration::from_secs(2);
+
 impl Sent {
     /// Takes note of what is true now, immediately before the request goes out.
     pub(crate) fn now(ask: Ask, stage: &Stage) -> Sent {
@@ -64,6 +67,14 @@ impl Sent {
         };
         let shaky = !ask.pool.is_steady();
         Sent { ask, at: Instant::now(), floors, shaky }
+    }
+
+    /// Whether the client, on a busy machine, may have been so slow that the process cut it off. Counts it: the process has to
+    /// have counted as many.
+    pub(crate) fn was_cut_off(&self, stage: &Stage) -> bool {
+        let was = self.at.elapsed() >= HURRY;
+        stage.verdict.add(Count::CutOff, u64::from(was));
+        was
     }
 }
 
@@ -106,7 +117,13 @@ pub(crate) fn judge(stage: &Stage, sent: &Sent, received: &Received) -> Result<O
         &Wants::File(number, range) => file::judge(stage, sent, (number, range), received)?,
     };
     let by_another = sent.shaky && matches!(end, Err(Trouble::Reset(_)));
-    if outcome == Outcome::Cut && sent.ask.pool.is_steady() && !disturbed && !slowly && !by_another {
+    if outcome == Outcome::Cut
+        && sent.ask.pool.is_steady()
+        && !disturbed
+        && !slowly
+        && !by_another
+        && !sent.was_cut_off(stage)
+    {
         return Err(Complaint::new(Rule::Broken, "the whole response, which its origin gave"));
     }
     stage.verdict.count(match response.status {

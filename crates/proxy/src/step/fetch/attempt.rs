@@ -104,8 +104,16 @@ pub(super) async fn attempt(
                 context.pool().latency.observe_shared(took);
             }
             let received = wall();
-            let only_if_stated = false;
-            Ok(Box::new(OriginResponse { link, head, switched, requested, received, upload, only_if_stated }))
+            Ok(Box::new(OriginResponse {
+                link,
+                head,
+                switched,
+                requested,
+                received,
+                upload,
+                only_if_stated: false,
+                file: None,
+            }))
         }
         Err(fault) => {
             let (wrote, answered) = (link.sent() > 0, link.is_answered());

@@ -10,20 +10,14 @@ use bytes::{Buf, Bytes};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use sandarac_balance::Address;
 use sandarac_message::{FieldsBuf, FileRange, Piece, Span};
-use sandarac_net::{Body, BodyError, BodyStep, Conn, off_core};
+use sandarac_net::{Body, BodyError, BodyStep, Conn, FileRead};
 use sandarac_wire::h1::Limits;
-use std::future::Future;
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 /// Bytes that are read at a time.
 const READ: usize = 64 * 1024;
-
-/// A read on another thread.
-type Reading = Pin<Box<dyn Future<Output = Option<io::Result<Vec<u8>>>>>>;
 
 /// The body of a response that is read from a file.
 pub(super) struct LocalFile {
@@ -33,7 +27,7 @@ pub(super) struct LocalFile {
     /// Bytes that were read, and are not consumed yet.
     bytes: Bytes,
     /// A read that waits for a disk.
-    reading: Option<Reading>,
+    reading: FileRead,
     /// Bytes of the body still to come.
     left: u64,
 }
@@ -41,7 +35,7 @@ pub(super) struct LocalFile {
 impl LocalFile {
     /// A body of `len` bytes.
     pub(super) fn new(body: Option<FileBody>, len: u64) -> LocalFile {
-        LocalFile { body, range: None, bytes: Bytes::new(), reading: None, left: len }
+        LocalFile { body, range: None, bytes: Bytes::new(), reading: FileRead::default(), left: len }
     }
 
     /// Reads more, unless there is something to consume. Ready with `false` at the end.
@@ -57,20 +51,10 @@ impl LocalFile {
                 }
                 continue;
             };
-            let read = match &mut self.reading {
-                Some(reading) => {
-                    let read = ready!(reading.as_mut().poll(cx));
-                    self.reading = None;
-                    read.unwrap_or_else(|| Err(io::Error::other("the read was given up")))
-                }
-                None => match read_at_once(range) {
-                    Some(read) => read,
-                    None => {
-                        let range = range.clone();
-                        self.reading = Some(Box::pin(off_core(move || read(&range))));
-                        continue;
-                    }
-                },
+            let at_once = if self.reading.is_under_way() { None } else { read_at_once(range) };
+            let read = match at_once {
+                Some(read) => read,
+                None => ready!(self.reading.poll(cx, range, READ)),
             };
             let read = read.map_err(BodyError::Io)?;
             if read.is_empty() {
@@ -214,12 +198,9 @@ impl LocalFile {
 
 /// Reads the beginning of a range, if that does not wait for a disk.
 fn read_at_once(range: &FileRange) -> Option<io::Result<Vec<u8>>> {
-    if !range.may_wait {
-        return Some(read(range));
-    }
+    let flags = if range.may_wait { ReadWriteFlags::NOWAIT } else { ReadWriteFlags::empty() };
     let mut bytes = vec![0; range.len.min(READ)];
-    let into = &mut [IoSliceMut::new(&mut bytes)];
-    match preadv2(&*range.file, into, range.start, ReadWriteFlags::NOWAIT) {
+    match preadv2(&*range.file, &mut [IoSliceMut::new(&mut bytes)], range.start, flags) {
         Ok(read) => {
             bytes.truncate(read);
             Some(Ok(bytes))
@@ -227,11 +208,4 @@ fn read_at_once(range: &FileRange) -> Option<io::Result<Vec<u8>>> {
         Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => None,
         Err(errno) => Some(Err(errno.into())),
     }
-}
-
-fn read(range: &FileRange) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; range.len.min(READ)];
-    let read = range.file.read_at(&mut bytes, range.start)?;
-    bytes.truncate(read);
-    Ok(bytes)
 }

@@ -29,6 +29,7 @@ pub(crate) use context::FetchContext;
 #[cfg(test)]
 pub(crate) use http1::encode_request;
 pub(crate) use link::OriginLink;
+pub(crate) use named_file::answer_from_file;
 pub(crate) use origin_request::OriginRequest;
 pub(crate) use origin_response::OriginResponse;
 pub(crate) use recipient::{Audience, Recipient};

@@ -1,5 +1,6 @@
 //! `X-Accel-Redirect` and `X-Sendfile`: a response names a file, which is sent in place of its body. The backend is released at
-//! once.
+//! once. The whole file stands in the response, which may be stored; a client whose response is not stored gets what it asks for
+//! of the file ([`answer_from_file`]).
 //!
 //! Neither field ever reaches a client. From a pool that may not use it, it has no other effect.
 
@@ -15,13 +16,14 @@ use crate::site::Site;
 use sandarac_message::tags::{X_ACCEL_REDIRECT, X_SENDFILE, names_file};
 use sandarac_message::target::{other_readings, route_path, split_query};
 use sandarac_message::{
-    Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHeadBuf, TooLarge, decimal,
+    Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHeadBuf, StoredHead, TooLarge, decimal,
 };
 use sandarac_net::{Base, Length, Response, boxed, wall};
 use sandarac_policy::{Action, Edits};
 
-/// The length of the page with which php-fpm answers requests for a script that it does not find.
-const NO_SCRIPT_PAGE: u64 = "File not found.\n".len() as u64;
+/// The lengths of the pages with which php-fpm answers requests for a script that it does not find.
+const NO_SCRIPT_PAGES: [u64; 2] =
+    ["File not found.\n".len() as u64, "No input file specified.\n".len() as u64];
 
 /// The request for which a response has arrived.
 #[derive(Clone, Copy)]
@@ -31,14 +33,13 @@ pub(super) struct Asked<'a> {
     pub(super) request: &'a RequestHead<'a>,
     pub(super) host: &'a [u8],
     pub(super) pool: &'a SitePool,
-    /// Whether the response is for this client alone.
-    pub(super) is_for_one: bool,
 }
 
 /// Sends the file that a response names in place of its body, if its pool may do that.
 ///
 /// # Errors
-/// [`Fault::FileNotAllowed`] if the file is none that the pool may send, [`Fault::File`] if it is not there.
+/// [`Fault::FileNotAllowed`] if the file is none that the pool may send, [`Fault::FileAmbiguous`] if several are named,
+/// [`Fault::File`] if it is not there.
 pub(super) async fn follow(
     asked: Asked<'_>,
     mut arrived: Box<OriginResponse>,
@@ -47,16 +48,20 @@ pub(super) async fn follow(
     if !fields.iter().any(|field| names_file(&field)) {
         arrived.only_if_stated = asked.pool.application.is_some()
             && arrived.head.status == 404
-            && arrived.link.remaining() == Some(NO_SCRIPT_PAGE);
+            && arrived.link.remaining().is_some_and(|len| NO_SCRIPT_PAGES.contains(&len));
         return Ok(arrived);
     }
-    // A response without content has no file either.
-    let may_have_body = !arrived.switched && !matches!(arrived.head.status, 204 | 304);
-    let named = may_have_body.then(|| named(asked, fields)).flatten();
+    let named = named(asked, fields);
     arrived.head.fields.remove_named(X_ACCEL_REDIRECT);
     arrived.head.fields.remove_named(X_SENDFILE);
+    // A response without content has no file either.
+    let has_content = !arrived.switched && !matches!(arrived.head.status, 204 | 205 | 304);
     match named {
         None => Ok(arrived),
+        Some(_) if !has_content => {
+            arrived.only_if_stated = true;
+            Ok(arrived)
+        }
         Some(named) => boxed(|| send(asked, arrived, named)).await,
     }
 }
@@ -65,18 +70,24 @@ pub(super) async fn follow(
 /// pool may send.
 fn named(asked: Asked<'_>, fields: Fields<'_>) -> Option<Result<NamedFile, Fault>> {
     let pool = asked.pool;
-    let of = |name| fields.all_named(name).next();
-    if let Some(uri) = of(X_ACCEL_REDIRECT).filter(|_| pool.x_accel_redirect) {
-        return Some(internal(asked, uri).ok_or(Fault::FileNotAllowed));
+    if let Some(uri) = the_only(fields, X_ACCEL_REDIRECT).filter(|_| pool.x_accel_redirect) {
+        return Some(uri.and_then(|uri| internal(asked, uri).ok_or(Fault::FileNotAllowed)));
     }
-    let (path, rule) = of(X_SENDFILE).zip(pool.x_sendfile.as_ref())?;
-    Some(Ok(NamedFile {
+    let (path, rule) = the_only(fields, X_SENDFILE).zip(pool.x_sendfile.as_ref())?;
+    Some(path.map(|path| NamedFile {
         rule: rule.clone(),
         edits: Edits::default(),
         host: Vec::new(),
         target: Vec::new(),
         name: FileAt::Absolute(path.to_vec()),
     }))
+}
+
+/// The value of the fields of this name; `None` if there are none.
+fn the_only<'f>(fields: Fields<'f>, name: &'static [u8]) -> Option<Result<&'f [u8], Fault>> {
+    let mut values = fields.all_named(name);
+    let first = values.next()?;
+    Some(if values.all(|other| other == first) { Ok(first) } else { Err(Fault::FileAmbiguous) })
 }
 
 /// The file of an internal route at `uri`; `None` if it leads to another route, or servers would read it differently.
@@ -114,9 +125,11 @@ async fn send(
         NotSent::Outside => Fault::FileNotAllowed,
         NotSent::Refused(refusal) => Fault::File(refusal),
     })?;
-    let wanted = wanted(asked, head.status).map_err(|TooLarge| Fault::HeadTooLarge)?;
-    let answer = response(asked, &file, &wanted, &head.fields).map_err(|TooLarge| Fault::HeadTooLarge)?;
-    let FileResponse { status, reason, fields, body, len } = answer;
+    // The whole, without a coding: that would depend on the files beside it, and on no field that the application has named in
+    // Vary.
+    let whole = RequestHead { fields: Fields::default(), ..*asked.request };
+    let begun = without_body(&head.fields).and_then(|fields| response(&file, &whole, fields));
+    let FileResponse { status, reason, fields, body, len } = begun.map_err(|TooLarge| Fault::HeadTooLarge)?;
     let (status, reason) = match head.status {
         200 | 206 => (status, &reason),
         other => (other, &head.reason),
@@ -124,41 +137,47 @@ async fn send(
     let fields = of_final(status, reason, fields.view(), Some(len)).map_err(|_| Fault::HeadTooLarge)?;
     let head = ResponseHeadBuf { status, reason: reason.clone(), fields, ..head };
     let link = OriginLink::local_file(asked.core, LocalFile::new(body, len));
-    Ok(Box::new(OriginResponse { link, head, switched, requested, received, upload, only_if_stated: true }))
+    let (only_if_stated, file) = (true, Some(file));
+    Ok(Box::new(OriginResponse { link, head, switched, requested, received, upload, only_if_stated, file }))
 }
 
-/// The fields of the request that matter for the file: conditions and ranges, for the client of a response that is not stored.
-fn wanted(asked: Asked<'_>, status: u16) -> Result<FieldsBuf, TooLarge> {
-    let mut wanted = FieldsBuf::new();
-    let may_be_partial = matches!(asked.request.method, Method::Get | Method::Head) && status == 200;
-    if asked.is_for_one && may_be_partial {
-        // A coding would depend on the files beside it, and on no field that the application has named in Vary.
-        wanted.extend(asked.request.fields, |field| field.id != Name::AcceptEncoding)?;
+/// The answer to the conditions and ranges of a request whose response is not stored. A response with another status than 200 is
+/// sent as it is, and so is one without a file.
+///
+/// # Errors
+/// [`Fault::HeadTooLarge`].
+pub(crate) fn answer_from_file(
+    core: &Core,
+    request: &RequestHead<'_>,
+    mut arrived: Box<OriginResponse>,
+) -> Result<Box<OriginResponse>, Fault> {
+    let Some(file) = arrived.file.take() else { return Ok(arrived) };
+    let head = &mut arrived.head;
+    if head.status != 200 || !matches!(request.method, Method::Get | Method::Head) {
+        return Ok(arrived);
     }
-    Ok(wanted)
+    let edited = StoredHead::new(head.status, &head.reason, &head.fields);
+    let begun = edited.and_then(|edited| response(&file.under(edited), request, FieldsBuf::new()));
+    let FileResponse { status, reason, fields, body, len } = begun.map_err(|TooLarge| Fault::HeadTooLarge)?;
+    head.fields = of_final(status, &reason, fields.view(), Some(len)).map_err(|_| Fault::HeadTooLarge)?;
+    (head.status, head.reason) = (status, reason);
+    arrived.link = OriginLink::local_file(core, LocalFile::new(body, len));
+    Ok(arrived)
 }
 
 /// The response with a file.
 struct FileResponse {
     status: u16,
     reason: Box<[u8]>,
-    /// Those of the application's response, with those of the file.
     fields: FieldsBuf,
     body: Option<FileBody>,
     /// Bytes of the body.
     len: u64,
 }
 
-/// The response with the file in place of the application's body.
-fn response(
-    asked: Asked<'_>,
-    file: &FileFound,
-    wanted: &FieldsBuf,
-    application: &FieldsBuf,
-) -> Result<FileResponse, TooLarge> {
-    let request = RequestHead { fields: wanted.view(), ..*asked.request };
+/// The fields of the application, without those that describe its own body.
+fn without_body(application: &FieldsBuf) -> Result<FieldsBuf, TooLarge> {
     let mut fields = FieldsBuf::new();
-    // What describes the application's own body.
     let own = |name| {
         matches!(
             name,
@@ -172,10 +191,19 @@ fn response(
         )
     };
     fields.extend(application.view(), |field| !own(field.id))?;
+    Ok(fields)
+}
+
+/// The response to a request for the file. Those of `fields` stay; the file adds to them.
+fn response(
+    file: &FileFound,
+    request: &RequestHead<'_>,
+    mut fields: FieldsBuf,
+) -> Result<FileResponse, TooLarge> {
     let mut len = 0;
     let mut reason = Box::default();
     let mut added = Ok(());
-    let (status, body) = file.begin(&request, wall(), None, |response| {
+    let (status, body) = file.begin(request, wall(), None, |response| {
         reason = response.reason.into();
         added = add_of_file(&response, &mut fields);
         len = match response.length {

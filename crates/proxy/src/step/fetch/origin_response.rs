@@ -2,6 +2,7 @@
 
 use super::link::OriginLink;
 use crate::Fault;
+use crate::files::FileFound;
 use crate::upload::Upload;
 use sandarac_message::{ResponseHeadBuf, Timestamp};
 
@@ -19,6 +20,8 @@ pub(crate) struct OriginResponse {
     /// Whether it is stored only if it states itself how long it is fresh: a file that the application has named, or a page
     /// that php-fpm made and not the application.
     pub(crate) only_if_stated: bool,
+    /// The file that takes the place of the body.
+    pub(crate) file: Option<FileFound>,
 }
 
 /// An attempt that brought no response.

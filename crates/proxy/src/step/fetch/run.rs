@@ -101,14 +101,7 @@ impl Fetch<'_> {
         let stays = sticks_to.is_some_and(|id| live.holds_sessions(id, context.now()));
         let moves = cookie != Some(key) && !stays;
         trace.stick_to = session.filter(|_| moves).map(|_| (key, received.requester.scheme));
-        let asked = Asked {
-            core,
-            site,
-            request: &self.request,
-            host: &received.host,
-            pool: site_pool,
-            is_for_one: !matches!(self.purpose, Purpose::Fill { .. }),
-        };
+        let asked = Asked { core, site, request: &self.request, host: &received.host, pool: site_pool };
         follow(asked, arrived).await
     }
 
