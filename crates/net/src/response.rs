@@ -84,8 +84,8 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// The same for the fields of the base only.
-    pub(crate) fn for_each_base_field(&self, mut put: impl FnMut(Name, &[u8], &[u8])) {
+    /// The same for the fields of the base only: those of the origin, if the response is stored or passed on.
+    pub fn for_each_base_field(&self, mut put: impl FnMut(Name, &[u8], &[u8])) {
         let mut put_all = |fields: Fields<'_>, keep: &dyn Fn(&Field<'_>) -> bool| {
             fields.iter().filter(keep).for_each(|field| put(field.id, field.name, field.value));
         };

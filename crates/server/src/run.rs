@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use sandarac_config::{Config, Flags};
+use sandarac_config::Config;
 use sandarac_net::ListenAddress;
 
 use crate::check;
@@ -97,12 +97,13 @@ async fn exit(signals: &mut Signals, process: &Process) {
 
 /// Starts an accelerator for the demo; returns its address, and a guard that stops it when dropped.
 pub fn accelerate(listen: SocketAddr, origin: SocketAddr) -> io::Result<(SocketAddr, Process)> {
-    let flags = Flags {
-        listen: vec![listen.to_string()],
-        backends: vec![format!("http://{origin}")],
-        ..Flags::default()
-    };
-    let (config, _) = Config::from_flags(&flags).map_err(|errors| io::Error::other(errors.to_string()))?;
+    let text = format!(
+        "[[listen]]\naddress = \"{listen}\"\n[pool.site]\nbackends = [\"http://{origin}\"]\n\
+         [[route]]\nmatch = \"=/today\"\npool = \"site\"\nfragments = true\ncache = {{ ignore_cookies = [\"*\"] }}\n\
+         [[route]]\npool = \"site\"\n"
+    );
+    let (config, _) =
+        Config::from_toml("the demo", &text).map_err(|errors| io::Error::other(errors.to_string()))?;
     let process = Process::start(config, None)?;
     match process.listeners()[..] {
         [ListenAddress::Tcp(address)] => Ok((address, process)),

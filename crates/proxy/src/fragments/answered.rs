@@ -31,7 +31,7 @@ pub(super) fn judge(response: &Response<'_>) -> Result<(), FragmentFailure> {
         return Err(FragmentFailure::Status);
     }
     let mut judged = Ok(());
-    response.for_each_field(|name, _, value| match name {
+    response.for_each_base_field(|name, _, value| match name {
         Name::ContentEncoding if !value.eq_ignore_ascii_case(b"identity") => {
             judged = Err(FragmentFailure::Coded)
         }

@@ -25,6 +25,8 @@ mod nesting;
 mod page;
 mod pipe;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use assembly::Assembly;
 pub use failure::FragmentFailure;

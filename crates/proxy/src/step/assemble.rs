@@ -23,7 +23,7 @@ use std::task::Poll;
 
 /// Whether a stored object may be a page with fragments, as far as that is known.
 pub(crate) fn may_be_page(rule: FragmentRule, object: &Object) -> bool {
-    rule.is_page(object.head().status(), object.fields()) && !is_plain(object)
+    !is_plain(object) && rule.is_page(object.head().status(), object.fields())
 }
 
 /// The head of a page, and what its body is made of; nothing for HEAD.

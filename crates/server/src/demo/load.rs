@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::visitors::{Kind, Visitor, Wrong};
+use super::visitors::{Kind, Visitor, Wish, Wrong};
 use crate::load_client::{self, LoadClient, LoadResponse};
 
 /// How long one response may take before it counts as an error.
@@ -28,7 +28,7 @@ const MAX_EXAMPLES: usize = 3;
 pub struct Plan {
     /// Visitors who read without signing in.
     pub readers: usize,
-    /// Visitors who are signed in, so that no page for them may come from a cache.
+    /// Visitors who are signed in, so that nothing personal of what they get may come from a cache.
     pub members: usize,
     /// Visitors of the page that no cache may keep.
     pub watchers: usize,
@@ -59,6 +59,8 @@ pub struct Measured {
     pub elapsed: Duration,
     /// Time from sending a request to the end of its response, of correct responses; to 1/16.
     pub latencies: Histogram<4>,
+    /// The same of the pages with a personal corner alone.
+    pub corner_latencies: Histogram<4>,
     /// Responses with `Cache-Status`.
     pub labelled: u64,
     /// Responses that `Cache-Status` reports as hits.
@@ -85,6 +87,7 @@ impl Measured {
     fn merge(&mut self, other: Measured) {
         self.answers += other.answers;
         self.latencies.merge(&other.latencies);
+        self.corner_latencies.merge(&other.corner_latencies);
         self.labelled += other.labelled;
         self.hits += other.hits;
         self.errors += other.errors;
@@ -154,7 +157,10 @@ async fn browse(target: SocketAddr, mut visitor: Visitor, end: Instant) -> Measu
             Ok(Ok(answer)) => match visitor.check(&wish, answer) {
                 Ok(()) => {
                     measured.latencies.record(asked.elapsed());
-                    measured.right(&visitor, answer, &wish.path());
+                    if wish.has_corner() {
+                        measured.corner_latencies.record(asked.elapsed());
+                    }
+                    measured.right(&visitor, answer, &wish);
                     continue;
                 }
                 Err(wrong) => wrong,
@@ -184,13 +190,14 @@ async fn browse(target: SocketAddr, mut visitor: Visitor, end: Instant) -> Measu
 }
 
 impl Measured {
-    fn right(&mut self, visitor: &Visitor, answer: &LoadResponse, path: &str) {
+    fn right(&mut self, visitor: &Visitor, answer: &LoadResponse, wish: &Wish) {
         self.answers += 1;
         if let Some(cache_status) = &answer.cache_status {
             self.labelled += 1;
             if load_client::is_hit(cache_status) {
                 self.hits += 1;
-                if visitor.kind == Kind::Member {
+                if visitor.kind == Kind::Member && !wish.has_corner() {
+                    let path = wish.path();
                     self.leak(format_args!("{path}, private to {}, came out of a cache", visitor.name));
                 }
             }

@@ -26,32 +26,60 @@ pub(super) struct Made {
 
 /// A complete page. `name` identifies it to the load driver; `visitor` is the signed-in visitor.
 pub(super) fn frame(name: &str, title: &str, visitor: Option<&str>, made: Made, main: &str) -> String {
+    let mut greeting = String::new();
+    greet(visitor, &mut greeting);
+    framed(name, title, &whose(visitor, made), &greeting, made, main)
+}
+
+/// A complete page for all visitors, into which an accelerator puts the [`corner`] of each.
+pub(super) fn frame_without_corner(name: &str, title: &str, made: Made, main: &str) -> String {
+    framed(name, title, "", "<esi:include src=\"/corner\"/>", made, main)
+}
+
+/// The corner of a page that is personal.
+pub(super) fn corner(visitor: Option<&str>, made: Made) -> String {
+    let mut corner = format!("<span{}>", whose(visitor, made));
+    greet(visitor, &mut corner);
+    corner.push_str("</span>");
+    corner
+}
+
+/// Attributes that tell the load driver whom something was made for, and when.
+fn whose(visitor: Option<&str>, made: Made) -> String {
+    format!(" data-visitor=\"{}\" data-serial=\"{}\"", escape(visitor.unwrap_or_default()), made.serial)
+}
+
+fn greet(visitor: Option<&str>, html: &mut String) {
+    match visitor {
+        Some(name) => {
+            let _ = write!(
+                html,
+                "<a href=\"/account\">{}</a>\n\
+                 <form method=\"post\" action=\"/logout\"><button>Sign out</button></form>",
+                escape(name)
+            );
+        }
+        None => html.push_str("<a href=\"/login\">Sign in</a>"),
+    }
+}
+
+fn framed(name: &str, title: &str, whose: &str, greeting: &str, made: Made, main: &str) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title} · The Resin Review</title>\n\
          <link rel=\"stylesheet\" href=\"/style.css\">\n<link rel=\"icon\" href=\"/images/1.svg\">\n\
          <script src=\"/answered.js\" defer></script>\n</head>\n\
-         <body data-page=\"{name}\" data-visitor=\"{}\" data-serial=\"{}\">\n\
+         <body data-page=\"{name}\"{whose}>\n\
          <header class=\"masthead\"><a class=\"brand\" href=\"/\">The <em>Resin</em> Review</a>\n<nav>",
-        escape(visitor.unwrap_or_default()),
-        made.serial,
     );
     for section in SECTIONS {
         let _ = writeln!(page, "<a href=\"/sections/{}\">{section}</a>", section.to_ascii_lowercase());
     }
-    page.push_str("<a href=\"/clock\">Clock</a>\n<a href=\"/api/articles\">API</a>\n");
-    match visitor {
-        Some(name) => {
-            let _ = write!(
-                page,
-                "<a href=\"/account\">{}</a>\n\
-                 <form method=\"post\" action=\"/logout\"><button>Sign out</button></form>",
-                escape(name)
-            );
-        }
-        None => page.push_str("<a href=\"/login\">Sign in</a>"),
-    }
+    page.push_str(
+        "<a href=\"/today\">Today</a>\n<a href=\"/clock\">Clock</a>\n<a href=\"/api/articles\">API</a>\n",
+    );
+    page.push_str(greeting);
     let _ = write!(
         page,
         "</nav></header>\n<main>\n{main}\n</main>\n<footer>\n<p id=\"answered\">Asking who answers this page …</p>\n\
@@ -120,7 +148,7 @@ pub(super) fn account(visitor: &str) -> String {
     format!(
         "<section class=\"panel\">\n<h1>Hello, {}.</h1>\n<p>This page is <code>private</code>: it carries your name, \
          and no shared cache may keep it. While you are signed in, every page greets you, so all of them come from \
-         the site itself.</p></section>",
+         the site itself, except <a href=\"/today\">Today</a>: only its corner does.</p></section>",
         escape(visitor)
     )
 }

@@ -35,6 +35,11 @@ const SHARED_LISTS: &[(&str, &str)] = &[
     ("cache-control", "public, max-age=0"),
     ("cdn-cache-control", "max-age=30, stale-while-revalidate=60, stale-if-error=3600"),
 ];
+/// A page whose corner is put in by the accelerator, which alone keeps it: browsers would keep the corner with it.
+const SHARED_BUT_FOR_A_CORNER: &[(&str, &str)] = &[
+    ("cache-control", "private, no-cache"),
+    ("cdn-cache-control", "max-age=600, stale-while-revalidate=60"),
+];
 const ASSET: &[(&str, &str)] = &[("cache-control", "public, max-age=86400")];
 const PRIVATE: &[(&str, &str)] = &[("cache-control", "private, no-cache")];
 const NEVER: &[(&str, &str)] = &[("cache-control", "no-store")];
@@ -121,6 +126,8 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/logout", post(sign_out))
         .route("/account", get(account))
         .route("/clock", get(clock))
+        .route("/today", get(today))
+        .route("/corner", get(corner))
         .route("/api/articles", get(api_list))
         .route("/api/articles/{number}", get(api_article))
         .fallback(missing)
@@ -388,6 +395,28 @@ async fn clock(State(site): SiteState, request: HeaderMap) -> Reply {
     let visitor = site.visitor(&request);
     let html = pages::frame("clock", "Clock", visitor.as_deref(), made, &pages::clock(made.at));
     reply(StatusCode::OK, NEVER, made, HTML, html).finish()
+}
+
+/// The same for all visitors but for its corner, where an accelerator puts that in.
+async fn today(State(site): SiteState, request: HeaderMap) -> Reply {
+    let capability = request.get("surrogate-capability").and_then(|value| value.to_str().ok());
+    let made = site.work(250).await;
+    let main = pages::list(None);
+    if capability.is_some_and(|capability| capability.contains("ESI/1.0")) {
+        let html = pages::frame_without_corner("today", "Today", made, &main);
+        return reply(StatusCode::OK, SHARED_BUT_FOR_A_CORNER, made, HTML, html)
+            .with("surrogate-key", "today list")
+            .finish();
+    }
+    let visitor = site.visitor(&request);
+    let html = pages::frame("today", "Today", visitor.as_deref(), made, &main);
+    reply(StatusCode::OK, PRIVATE, made, HTML, html).finish()
+}
+
+async fn corner(State(site): SiteState, request: HeaderMap) -> Reply {
+    let made = site.work(20).await;
+    let html = pages::corner(site.visitor(&request).as_deref(), made);
+    reply(StatusCode::OK, PRIVATE, made, HTML, html).finish()
 }
 
 fn as_json(article: &Article) -> serde_json::Value {

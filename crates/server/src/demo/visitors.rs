@@ -14,7 +14,7 @@ use crate::load_client::LoadResponse;
 pub(super) enum Kind {
     /// Reads without signing in.
     Reader,
-    /// Is signed in: every page greets them by name.
+    /// Is signed in: every page greets them by name, one of them in a corner of its own.
     Member,
     /// Looks at the page that no cache may keep.
     Watcher,
@@ -36,6 +36,11 @@ impl Wish {
 
     fn article(number: usize) -> Wish {
         Wish::Page { path: format!("/articles/{number}"), name: format!("article-{number}") }
+    }
+
+    /// Whether it is a page that a cache may keep for all, because its personal corner is put in.
+    pub(super) fn has_corner(&self) -> bool {
+        matches!(self, Wish::Page { name, .. } if name == "today")
     }
 
     pub(super) fn path(&self) -> String {
@@ -116,7 +121,8 @@ impl Visitor {
         let share = self.random.fraction();
         match self.kind {
             Kind::Watcher => Wish::page("/clock", "clock"),
-            Kind::Member if share < 0.4 => Wish::page("/account", "account"),
+            Kind::Member if share < 0.2 => Wish::page("/account", "account"),
+            Kind::Member if share < 0.4 => Wish::page("/today", "today"),
             Kind::Member if share < 0.5 => Wish::page("/", "front"),
             Kind::Member => Wish::article(zipf(&mut self.random)),
             Kind::Reader => match share {

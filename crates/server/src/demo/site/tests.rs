@@ -142,3 +142,22 @@ fn pages_beyond_the_workers_wait_their_turn() {
     assert!(begun.elapsed() >= Duration::from_millis(4 * 19), "{:?}", begun.elapsed());
     assert_eq!(site.requests(), 4);
 }
+
+#[test]
+fn todays_page_is_for_all_where_its_corner_is_put_in() {
+    let site = site();
+    let login =
+        ask(&site, "POST /login HTTP/1.1\nContent-Type: application/x-www-form-urlencoded\n\nname=ann");
+    let cookie = field(&login, "set-cookie").unwrap().split(';').next().unwrap();
+    let greeting = "data-visitor=\"ann\"";
+    let alone = ask(&site, &format!("GET /today HTTP/1.1\nCookie: {cookie}"));
+    assert!(alone.contains(greeting) && field(&alone, "cdn-cache-control").is_none());
+    let capability = "Surrogate-Capability: a=\"ESI/1.0\"";
+    let shared = ask(&site, &format!("GET /today HTTP/1.1\nCookie: {cookie}\n{capability}"));
+    assert!(shared.contains("<esi:include src=\"/corner\"/>") && !shared.contains("data-visitor"));
+    assert_eq!(field(&shared, "cache-control"), Some("private, no-cache"));
+    assert!(field(&shared, "cdn-cache-control").unwrap().starts_with("max-age=600"));
+    let corner = ask(&site, &format!("GET /corner HTTP/1.1\nCookie: {cookie}"));
+    assert!(corner.contains(greeting));
+    assert_eq!(field(&corner, "cache-control"), Some("private, no-cache"));
+}
