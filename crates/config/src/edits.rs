@@ -5,7 +5,7 @@ use sandarac_policy::Edits;
 
 use crate::definition::settings;
 use crate::field::{FieldName, FieldValue};
-use crate::report::{At, Report};
+use crate::report::{At, Place, Report};
 use crate::template::{Use, read_template};
 use crate::value::Map;
 
@@ -44,6 +44,7 @@ pub(crate) fn edits(settings: &EditSettings, request: bool, report: &mut Report)
     settings.add.0.iter().for_each(|(name, _)| check(name, false));
     let used = if request { Use::Request } else { Use::Response };
     let mut line = |name: &At<FieldName>, value: &FieldValue| {
+        warn_of_variables(value.as_str(), &name.place, report);
         let template = read_template(value.as_str(), used);
         let template = template.map_err(|complaint| report.complain(name.place.clone(), complaint)).ok()?;
         Some((bytes(name.value.as_str()), template))
@@ -69,4 +70,16 @@ pub(crate) fn refusal(name: Name, request: bool, set: bool) -> Option<&'static s
         Name::Host if !set => Some("a request has exactly one; it can be set"),
         _ => None,
     }
+}
+
+/// Warns of a template with a variable of nginx, which is sent as it stands.
+pub(crate) fn warn_of_variables(text: &str, at: &Option<Place>, report: &mut Report) {
+    let Some((_, rest)) = text.split_once('$') else { return };
+    let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    if name.is_empty() {
+        return;
+    }
+    let message = format!("\"${name}\" is sent as it stands: there are no variables, but templates");
+    let help = "{host}, {path}, {query} and {target} (path and query) stand for those of the request";
+    report.warning(at.clone(), message).help = Some(help.to_owned());
 }

@@ -254,6 +254,7 @@ impl Text for ShortMatch {
                 false => complaint.help("a star matches any run of characters: \"/images/*.png\""),
             });
         }
+        refuse_habits(text)?;
         let mut words = text.split_ascii_whitespace();
         let (methods, place) = match (words.next(), words.next(), words.next()) {
             (Some(place), None, None) => ("", place),
@@ -283,6 +284,32 @@ impl Text for ShortMatch {
     fn text(&self) -> String {
         String::new()
     }
+}
+
+/// Refuses what other servers read as something else, and a route would take literally.
+fn refuse_habits(text: &str) -> Result<(), Complaint> {
+    let first = text.split_ascii_whitespace().next().unwrap_or_default();
+    let complaint = if text == "_" {
+        Complaint::new("\"_\" would be a host")
+            .help("without a host, a route is for all of them: match = \"/\"")
+    } else if first != text && first.starts_with(['^', '=']) {
+        let complaint = Complaint::new(format!("{first:?} is not a method"));
+        complaint.help("\"/static/\" is everything below that path, \"=/static\" that path alone; the longer path is taken first")
+    } else if first != text && first.contains('.') {
+        let complaint = Complaint::new(format!("{first:?} is not a method"));
+        complaint.help("several hosts: match = { host = [\"example.org\", \"www.example.org\"] }")
+    } else if let Some(sign) =
+        text[text.find('/').unwrap_or(text.len())..].matches(['(', ')', '[', ']', '^', '$', '\\']).next()
+    {
+        let complaint =
+            Complaint::new(format!("{sign:?} would be taken literally: `match` has no regular expressions"));
+        complaint.help(format!(
+            "a star matches any run of characters: \"/images/*.png\"; if {sign:?} is meant: {{ path = … }}"
+        ))
+    } else {
+        return Ok(());
+    };
+    Err(complaint)
 }
 
 choice!(PathReading { "strict" => PathReading::Strict, "raw" => PathReading::Raw });

@@ -7,7 +7,7 @@ use sandarac_policy::{
 use std::sync::Arc;
 
 use crate::compress::{ask_for_one_form, compress_rule};
-use crate::edits::{EditSettings, edits, refusal};
+use crate::edits::{EditSettings, edits, refusal, warn_of_variables};
 use crate::field::FieldName;
 use crate::file::{AnswerSettings, CacheChoice, RedirectSettings, RouteSettings};
 use crate::files::{file_rule, warn_of_settings_without_files};
@@ -270,7 +270,10 @@ fn warn_of_places(text: &str, at: &Option<Place>, report: &mut Report) {
 fn redirect(settings: &At<RedirectSettings>, report: &mut Report) -> Option<Redirect> {
     let At { value: RedirectSettings { to, status }, place } = settings;
     match to {
-        Some(to) => Some(Redirect { status: status.0, to: to.clone() }),
+        Some(to) => {
+            warn_of_variables(&to.to_string(), place, report);
+            Some(Redirect { status: status.0, to: to.clone() })
+        }
         None => {
             report.missing(
                 place.clone(),

@@ -140,7 +140,7 @@ fn seconds(time: Timestamp) -> u64 {
 
 /// Whether to obey a Range field: there is no If-Range, or it matches the `response` by a strong validator
 /// (RFC 9110 §13.1.5). A Last-Modified is strong only if Date is a second or more after it (RFC 9110
-/// §8.8.2.2).
+/// §8.8.2.2); without a Date, the response was made `now`.
 pub fn if_range_holds(request: Fields<'_>, response: Fields<'_>, now: Timestamp) -> bool {
     let mut lines = request.all(Name::IfRange);
     let Some(condition) = lines.next() else {
@@ -154,8 +154,9 @@ pub fn if_range_holds(request: Fields<'_>, response: Fields<'_>, now: Timestamp)
         return response.get(Name::Etag).is_some_and(|value| EntityTag::parse(value).is_same_strong(&tag));
     }
     let stated = |name| response.get(name).and_then(|value| date::parse(value, now));
-    match (date::parse(condition, now), stated(Name::LastModified), stated(Name::Date)) {
-        (Some(condition), Some(modified), Some(date)) => condition == modified && modified < date,
+    let made = stated(Name::Date).unwrap_or(Timestamp::from_secs(now.as_secs()));
+    match (date::parse(condition, now), stated(Name::LastModified)) {
+        (Some(condition), Some(modified)) => condition == modified && modified < made,
         _ => false,
     }
 }

@@ -88,6 +88,19 @@ fn ranges_are_served_singly_and_several_at_a_time() {
     assert!(client.exchange(&other).expect(200).text() == content, "the whole");
 }
 
+/// Once a file is a second old, its date is a strong validator (RFC 9110 §8.8.2.2).
+#[test]
+fn the_date_of_an_older_file_is_a_condition_for_a_range() {
+    let tree = tree(&[("a.txt", "0123456789")]);
+    let file = std::fs::File::options().write(true).open(tree.join("a.txt")).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000))
+        .unwrap();
+    let proxy = sandarac().config(site(tree.path(), "")).start();
+    let range = |date: &str| proxy.exchange(&get("/a.txt").with("Range", "bytes=2-3").with("If-Range", date));
+    assert_eq!(range("Sun, 09 Sep 2001 01:46:40 GMT").expect(206).text(), "23");
+    assert_eq!(range("Sun, 09 Sep 2001 01:46:41 GMT").expect(200).text(), "0123456789");
+}
+
 /// Each size takes another path: held in memory, sent from the file in place, and sent by an exchange.
 #[test]
 fn every_byte_of_a_file_arrives_whatever_its_size_over_http_1_and_2() {

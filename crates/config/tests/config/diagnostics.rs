@@ -96,6 +96,26 @@ fn slips_get_a_suggestion() {
             "a path begins with a slash: \"/*.php\"",
         ),
         (
+            "[[route]]\nmatch = \"^~ /x\"\npool = \"app\"\n",
+            "\"^~ /x\"",
+            "\"/static/\" is everything below that path, \"=/static\" that path alone; the longer path is taken first",
+        ),
+        (
+            "[[route]]\nmatch = \"a.example www.a.example\"\npool = \"app\"\n",
+            "\"a.example www.a.example\"",
+            "several hosts: match = { host = [\"example.org\", \"www.example.org\"] }",
+        ),
+        (
+            "[[route]]\nmatch = \"/img/*.(jpg|png)\"\npool = \"app\"\n",
+            "\"/img/*.(jpg|png)\"",
+            "a star matches any run of characters: \"/images/*.png\"; if \"(\" is meant: { path = … }",
+        ),
+        (
+            "[[route]]\nmatch = \"_\"\npool = \"app\"\n",
+            "\"_\"",
+            "without a host, a route is for all of them: match = \"/\"",
+        ),
+        (
             "[[route]]\nmatch = \"get /\"\npool = \"app\"\n",
             "\"get /\"",
             "methods are case-sensitive: \"GET\"",
@@ -415,4 +435,19 @@ fn placeholders_in_answers_are_warned_of() {
     assert_eq!(with("body = \"You are {client} at {host}.\""), [pool.clone(), not_filled("{client}")]);
     assert_eq!(with("fields = { X-A = \"{id}\" }"), [pool.clone(), not_filled("{id}")]);
     assert_eq!(with("body = '{\"host\": {\"path\": {}}, \"b\": {hosts}}'"), [pool]);
+}
+
+/// As people who come from nginx write them.
+#[test]
+fn variables_are_warned_of() {
+    for route in [
+        "redirect = { to = \"https://$host$request_uri\" }",
+        "pool = \"app\"\nrequest.set = { X-Real-IP = \"$remote_addr\" }",
+    ] {
+        let text = format!("{BASE}[[route]]\n{route}\n");
+        let said = warnings(&text).into_iter().find(|warning| warning.contains("there are no variables"));
+        assert!(said.is_some_and(|said| said.starts_with("\"$")), "{route}");
+    }
+    let price = format!("{BASE}[[route]]\npool = \"app\"\nresponse.set = {{ X-Price = \"$ 5\" }}\n");
+    assert!(warnings(&price).is_empty());
 }

@@ -73,7 +73,6 @@ impl Delivery<'_> {
             Evaluation::Proceed => {}
         }
         let wanted = fields.get(Name::Range).filter(|_| method == Method::Get);
-        // Last-Modified is a strong validator only long enough before Date; a file always has an entity tag, which is one.
         let wanted = wanted.filter(|_| conditional::if_range_holds(fields, shown, self.now));
         let len = self.file.len();
         match wanted.map_or(Selection::Whole, |value| range::select(value, len)) {

@@ -272,8 +272,19 @@ fn media_type(name: &[u8]) -> String {
     let Some(guess) = mime_guess::from_path(path).first_raw() else {
         return "application/octet-stream".to_owned();
     };
-    // The name of the table for some endings is obsolete (RFC 9239 §6).
-    let guess = if guess == "application/javascript" { "text/javascript" } else { guess };
+    // The table has old names of these, or another meaning of the ending.
+    let guess = match guess {
+        // RFC 9239 §6.
+        "application/javascript" => "text/javascript",
+        // RFC 8081 §4.4.
+        "application/font-woff" => "font/woff",
+        "application/font-sfnt" if name.ends_with(b".otf") => "font/otf",
+        // RFC 8216 §10.
+        "audio/x-mpegurl" if name.ends_with(b".m3u8") => "application/vnd.apple.mpegurl",
+        "video/vnd.dlna.mpeg-tts" => "video/mp2t",
+        "audio/x-pn-realaudio-plugin" => "application/x-rpm",
+        guess => guess,
+    };
     let is_text = guess.starts_with("text/")
         || matches!(guess, "application/xml" | "application/xhtml+xml" | "image/svg+xml");
     if is_text { format!("{guess}; charset=utf-8") } else { guess.to_owned() }
@@ -293,7 +304,12 @@ mod tests {
             ("/a.svg", "image/svg+xml; charset=utf-8"),
             ("/a.json", "application/json"),
             ("/a.wasm", "application/wasm"),
+            ("/a.woff", "font/woff"),
             ("/a.woff2", "font/woff2"),
+            ("/a.otf", "font/otf"),
+            ("/a.ts", "video/mp2t"),
+            ("/a.m3u8", "application/vnd.apple.mpegurl"),
+            ("/a.rpm", "application/x-rpm"),
             ("/A.PNG", "image/png"),
             ("/a.webp", "image/webp"),
             ("/a.avif", "image/avif"),
