@@ -49,17 +49,14 @@ fn blocks(text: &str, language: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// A part of a configuration, with what is left out of it: a listener, the pool that its routes use, a route to it.
+/// A part of a configuration, with what is left out of it: a listener, a pool called `app`, a route to it.
 fn completed(part: &str) -> String {
     let mut whole = part.to_owned();
-    let after = |start: &str, end: &[char]| Some(part.split_once(start)?.1.split(end).next()?.to_owned());
-    let used = after("\npool = \"", &['"']).unwrap_or_else(|| "app".to_owned());
-    let pool = after("[pool.", &['.', ']']).unwrap_or_else(|| used.clone());
+    let pool = part.split_once("[pool.").and_then(|(_, rest)| rest.split(['.', ']']).next()).unwrap_or("app");
     let route = format!("\n[[route]]\npool = \"{pool}\"\n");
-    let backends = format!("\n[pool.{used}]\nbackends = [\"http://127.0.0.1:8000\"]\n");
     for (table, more) in [
         ("[[listen]]", "\n[[listen]]\naddress = \":8080\"\n"),
-        ("[pool.", &*backends),
+        ("[pool.", "\n[pool.app]\nbackends = [\"http://127.0.0.1:8000\"]\n"),
         ("[[route]]", &*route),
     ] {
         let needs_no_pool = table == "[pool." && part.contains("files = ") && !part.contains("pool:");
