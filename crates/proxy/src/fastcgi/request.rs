@@ -235,7 +235,7 @@ mod tests {
     fn sent(application: &Application, target: &str, fields: &[(&str, &str)]) -> Vec<(String, String)> {
         let fields: FieldsBuf = fields.iter().copied().collect();
         let requester = requester(Scheme::Https, b"wiki.example:8443");
-        let cgi = application.request(target.as_bytes(), &requester, 1).unwrap();
+        let cgi = application.request(target.as_bytes(), &requester, 1, None).unwrap();
         let own = FieldsBuf::new();
         let both = [fields.view(), own.view()];
         let out = encode(
