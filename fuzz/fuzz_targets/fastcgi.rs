@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use sandarac_message::Method;
 use sandarac_wire::fastcgi::head::{self, Rewritten};
-use sandarac_wire::fastcgi::{Decoded, Decoder, EndStatus, Event, Refusal};
+use sandarac_wire::fastcgi::{Decoded, Decoder, EndStatus, Event, Refusal, RequestId};
 use sandarac_wire::h1::{Limits, Parsed, response};
 
 const LIMITS: Limits = Limits { head: 1024, fields: 20, target: 0 };
@@ -19,7 +19,7 @@ struct Read {
 
 /// Reads a stream, `step` bytes at a time.
 fn read(bytes: &[u8], step: usize) -> Read {
-    let (mut decoder, mut read) = (Decoder::default(), Read::default());
+    let (mut decoder, mut read) = (Decoder::new(RequestId::FIRST), Read::default());
     let (mut at, mut arrived) = (0, 0);
     loop {
         let data = &bytes[at..arrived];

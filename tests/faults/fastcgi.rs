@@ -411,10 +411,93 @@ fn a_kept_connection_serves_the_next_request() {
     application.cgi_response(&format!("{HEAD}1"));
     client.response().expect(200);
     client.send(post("/index.php", "two").to_bytes());
-    assert_eq!(application.cgi_request().body, b"two");
-    application.cgi_response(&format!("{HEAD}2"));
+    let second = application.cgi_request();
+    assert_eq!((second.id, second.body.as_slice()), (2, &b"two"[..]));
+    application.send(second.response(&format!("{HEAD}2")));
     assert_eq!(client.response().expect(200).text(), "2");
     assert!(listener.is_silent());
+}
+
+/// Regression: every request had the id 1, so a late response of one user was the page of the next.
+#[test]
+fn a_late_response_on_a_kept_connection_answers_nobody() {
+    let listener = Listener::new();
+    let site = Site::new(&[&listener], "", "keep_alive = true");
+    let page = |text: &str| format!("Content-Type: text/plain\r\nCache-Control: no-store\r\n\r\n{text}");
+    let mut client = site.proxy.connect();
+    for (may_be_repeated, second) in [(true, get("/index.php?two")), (false, post("/index.php?two", "two"))] {
+        client.send(get("/index.php?one").to_bytes());
+        let mut application = listener.accept();
+        let first = application.cgi_request();
+        application.send(first.response(&page("one")));
+        assert_eq!(client.response().expect(200).text(), "one");
+        client.send(second.to_bytes());
+        let sent = application.cgi_request();
+        assert_ne!(sent.id, first.id);
+        application.send([first.response(&page("one again")), sent.response(&page("two"))].concat());
+        if may_be_repeated {
+            let mut another = listener.accept();
+            let again = another.cgi_request();
+            assert_eq!(again.id, 1);
+            another.send(again.response(&page("two")));
+            assert_eq!(client.response().expect(200).text(), "two");
+        } else {
+            let refused = client.response().expect(502);
+            assert!(refused.text().contains("a record of another request"), "{refused:?}");
+        }
+        application.expect_end();
+    }
+    assert_eq!(stat(&site.proxy, "origin_connections_stray"), 2);
+}
+
+#[test]
+fn a_late_response_within_the_next_one_breaks_it_off() {
+    let listener = Listener::new();
+    let site = Site::new(&[&listener], "", "keep_alive = true");
+    let mut client = site.proxy.connect();
+    client.send(post("/index.php", "one").to_bytes());
+    let mut application = listener.accept();
+    let first = application.cgi_request();
+    application.send(first.response(&format!("{HEAD}one")));
+    client.response().expect(200);
+    client.send(post("/index.php", "two").to_bytes());
+    let second = application.cgi_request();
+    application.send(record_of(second.id, STDOUT, format!("{HEAD}tw").as_bytes(), 0));
+    let mut response = client.response_head();
+    application.send(first.response("one again"));
+    assert!(client.try_response_body("POST", &mut response).is_err());
+    assert!(!String::from_utf8_lossy(&response.body).contains("again"), "{response:?}");
+    application.expect_end();
+    assert_eq!(stat(&site.proxy, "origin_connections_stray"), 1);
+}
+
+#[test]
+fn a_connection_with_unread_bytes_serves_no_other_request() {
+    for at_once in [true, false] {
+        let listener = Listener::new();
+        let site = Site::new(&[&listener], "", "keep_alive = true");
+        let mut client = site.proxy.connect();
+        client.send(post("/index.php", "one").to_bytes());
+        let mut application = listener.accept();
+        let first = application.cgi_request();
+        let (whole, stray) = (first.response(&format!("{HEAD}one")), first.response(&format!("{HEAD}stray")));
+        if at_once {
+            application.send([whole, stray].concat());
+            client.response().expect(200);
+        } else {
+            application.send(whole);
+            client.response().expect(200);
+            // It waits in the socket before the next request is sent.
+            site.proxy.paused(|| application.send(stray));
+        }
+        client.send(post("/index.php", "two").to_bytes());
+        let mut another = listener.accept();
+        let second = another.cgi_request();
+        another.send(second.response(&format!("{HEAD}two")));
+        assert_eq!(client.response().expect(200).text(), "two");
+        application.expect_end();
+        assert_eq!(stat(&site.proxy, "origin_connections_stray"), 1, "at once: {at_once}");
+    }
 }
 
 /// A process of php-fpm that has a connection accepts no other.

@@ -1,8 +1,9 @@
 //! `--php`: a PHP application from its directory alone.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
-use sandarac_test_support::{Sandarac, Setup, get, post};
+use sandarac_test_support::{Sandarac, Setup, get, post, request};
 
 use crate::fpm::Fpm;
 
@@ -63,6 +64,76 @@ fn no_source_and_no_hidden_file_is_sent() {
     ] {
         let answer = proxy.exchange(&get(path));
         assert!(!answer.text().contains("secret") && !answer.text().contains("<?php"), "{path}: {answer:?}");
+    }
+}
+
+/// A site whose route has these `keys`, and a pool with or without a front controller.
+fn site(fpm: &Fpm, fastcgi: &str, keys: &str) -> Sandarac {
+    let (socket, root) = (fpm.socket().display().to_string(), fpm.root().display().to_string());
+    let config = format!(
+        "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.php]\nbackends = [\"fcgi+unix:{socket}\"]\n{fastcgi}\n\
+         [[route]]\nphp = {root:?}\ncache = \"pass\"\n{keys}\n"
+    );
+    Setup::new(env!("CARGO_BIN_EXE_sandarac")).config(config).start()
+}
+
+/// Regression: POST ran what a link led to wherever that was.
+#[test]
+fn a_script_that_a_link_leads_to_runs_by_the_rule_of_the_route_with_any_method() {
+    let fpm = application();
+    fs::create_dir(fpm.beside("lib")).unwrap();
+    fs::write(fpm.beside("lib/out.php"), "<?php echo 'outside ', $_SERVER['PATH_INFO'] ?? '-';").unwrap();
+    for (link, target) in [
+        ("in.php", "page.php".into()),
+        ("out.php", fpm.beside("lib/out.php")),
+        ("up.php", "../lib/out.php".into()),
+        ("dir", fpm.beside("lib")),
+    ] {
+        symlink(target, fpm.root().join(link)).unwrap();
+    }
+    let also = format!("also = [{:?}]", fpm.beside("lib").display().to_string());
+    for (keys, inside, outside) in
+        [("", 200, 403), ("symlinks = \"never\"", 403, 403), (also.as_str(), 200, 200)]
+    {
+        let proxy = site(&fpm, "", keys);
+        for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
+            for (path, status) in [
+                ("/page.php", 200),
+                ("/in.php", inside),
+                ("/in.php/more", inside),
+                ("/out.php", outside),
+                ("/out.php/more", outside),
+                ("/up.php", outside),
+                ("/dir/out.php", outside),
+            ] {
+                let answer = proxy.exchange(&request(method, path));
+                assert_eq!(answer.status, status, "{keys} {method} {path}: {}", answer.text());
+            }
+        }
+    }
+}
+
+/// Regression: scripts in hidden directories ran, and scripts whose own names are hidden.
+#[test]
+fn a_hidden_script_does_not_run_with_any_method() {
+    let fpm = application();
+    for hidden in [".h/x.php", ".h/index.php", ".dot.php", "blog/.y.php", ".well-known/x.php"] {
+        fpm.file(hidden, "<?php echo 'hidden';");
+    }
+    let root = fpm.root().display().to_string();
+    let alone = site(&fpm, &format!("fastcgi = {{ root = {root:?} }}"), "");
+    let front = site(&fpm, "", "");
+    for method in ["GET", "POST", "PUT"] {
+        for path in ["/.h/x.php", "/.h/", "/.dot.php", "/%2edot.php", "/blog/.y.php", "/.h/x.php/a"] {
+            alone.exchange(&request(method, path)).expect(404);
+            // It is answered like one that is not there.
+            let answer = front.exchange(&request(method, path)).expect(200).text();
+            assert!(answer.starts_with("front "), "{method} {path}: {answer}");
+        }
+        for proxy in [&alone, &front] {
+            assert_eq!(proxy.exchange(&request(method, "/.well-known/x.php")).expect(200).text(), "hidden");
+            assert_eq!(proxy.exchange(&request(method, "/page.php/.h")).expect(200).text(), "page /.h");
+        }
     }
 }
 

@@ -101,7 +101,7 @@ async fn prune(core: Weak<Core>) {
             .filter_map(|pool| Some((pool.application.as_ref()?.idle.as_ref()?, &pool.timeouts)))
         {
             let (idle, timeouts) = idle;
-            idle.prune(timeouts.idle);
+            idle.prune(timeouts.idle, &core.counters);
         }
         core.tier_links.prune(site.tier.as_deref());
     }

@@ -1,6 +1,6 @@
 //! FastCGI as an application sees it: requests read from a connection, and records to answer with.
 
-use crate::{Conn, Listener, Trouble};
+use crate::{Conn, Listener};
 
 /// Output.
 pub const STDOUT: u8 = 6;
@@ -12,6 +12,8 @@ pub const END: u8 = 3;
 /// A request that came to an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgiRequest {
+    /// Its number on the connection.
+    pub id: u16,
     /// Whether the connection is to be kept after it.
     pub keep: bool,
     /// The parameters in their order.
@@ -31,6 +33,12 @@ impl CgiRequest {
         assert!(values.len() < 2, "{name} came more than once: {values:?}");
         values.first().map(|(_, value)| &**value)
     }
+
+    /// A response to it: `output` and its end.
+    pub fn response(&self, output: &str) -> Vec<u8> {
+        let end = record_of(self.id, END, &[0; 8], 0);
+        [record_of(self.id, STDOUT, output.as_bytes(), 0), end].concat()
+    }
 }
 
 impl Listener {
@@ -44,37 +52,42 @@ impl Listener {
 }
 
 impl Conn {
-    /// Reads a record: its type and its content. It must be of request 1.
+    /// Reads a record of request 1: its type and its content.
     #[track_caller]
     pub fn record(&mut self) -> (u8, Vec<u8>) {
-        self.try_record().unwrap_or_else(|trouble| panic!("no record: {trouble:?}"))
+        let (id, kind, content) = self.record_of_any();
+        assert_eq!(id, 1, "a record of request 1");
+        (kind, content)
     }
 
-    /// Reads a record, if one comes.
+    /// Reads a record: the request that it is of, its type and its content.
     #[track_caller]
-    pub fn try_record(&mut self) -> Result<(u8, Vec<u8>), Trouble> {
-        let header = self.try_read(8)?;
-        assert_eq!((header[0], &header[2..4]), (1, &[0, 1][..]), "version and request id of {header:?}");
-        let content = self.try_read(usize::from(u16::from_be_bytes([header[4], header[5]])))?;
-        self.try_read(header[6].into())?;
-        Ok((header[1], content))
+    fn record_of_any(&mut self) -> (u16, u8, Vec<u8>) {
+        let mut read =
+            |bytes| self.try_read(bytes).unwrap_or_else(|trouble| panic!("no record: {trouble:?}"));
+        let header = read(8);
+        assert_eq!(header[0], 1, "the version in {header:?}");
+        let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let content = read(number(4).into());
+        read(header[6].into());
+        (number(2), header[1], content)
     }
 
     /// Reads the beginning of a request and its parameters, and leaves the body unread.
     #[track_caller]
     pub fn cgi_head(&mut self) -> CgiRequest {
-        let (kind, begin) = self.record();
+        let (id, kind, begin) = self.record_of_any();
         assert_eq!((kind, begin.len(), &begin[..2]), (1, 8, &[0, 1][..]), "BEGIN_REQUEST to a responder");
         let mut params = Vec::new();
         loop {
-            let (kind, content) = self.record();
-            assert_eq!(kind, 4, "PARAMS");
+            let (of, kind, content) = self.record_of_any();
+            assert_eq!((of, kind), (id, 4), "PARAMS");
             if content.is_empty() {
                 break;
             }
             params.append(&mut pairs(&content));
         }
-        CgiRequest { keep: begin[2] & 1 == 1, params, body: Vec::new() }
+        CgiRequest { id, keep: begin[2] & 1 == 1, params, body: Vec::new() }
     }
 
     /// Reads a whole request.
@@ -82,8 +95,8 @@ impl Conn {
     pub fn cgi_request(&mut self) -> CgiRequest {
         let mut request = self.cgi_head();
         loop {
-            let (kind, mut content) = self.record();
-            assert_eq!(kind, 5, "STDIN");
+            let (of, kind, mut content) = self.record_of_any();
+            assert_eq!((of, kind), (request.id, 5), "STDIN");
             if content.is_empty() {
                 return request;
             }
@@ -91,7 +104,7 @@ impl Conn {
         }
     }
 
-    /// Sends `output` and the end of the response.
+    /// Sends `output` and the end of the response to request 1.
     #[track_caller]
     pub fn cgi_response(&mut self, output: &str) -> &mut Conn {
         self.send([record(STDOUT, output), end(0)].concat())

@@ -5,10 +5,13 @@ use super::request::CgiRequest;
 use super::script::{Found, Script, find};
 use super::stderr_rate::StderrRate;
 use crate::Fault;
+use crate::files::Programs;
 use crate::requester::Requester;
 use parking_lot::Mutex;
+use rustix::fs::FileType;
 use sandarac_config::FastCgiConfig;
 use sandarac_message::target::{route_path, split_query};
+use sandarac_policy::FileRule;
 use std::ffi::OsStr;
 use std::fs::{Metadata, canonicalize, metadata};
 use std::os::unix::ffi::OsStrExt;
@@ -52,26 +55,39 @@ impl Application {
         }
     }
 
-    /// The request for `target` as the application gets it.
+    /// The request for `target` as the application gets it. `rule` is that for the files of the route: what it refuses is
+    /// not run either.
     ///
     /// # Errors
-    /// [`Fault::NoScript`] if the path leads to no script.
+    /// [`Fault::NoScript`] if the path leads to no script; [`Fault::File`] if the rule refuses it.
     pub(crate) fn request<'a>(
         &'a self,
         target: &[u8],
         requester: &Requester<'a>,
         transaction: u64,
+        rule: Option<&Arc<FileRule>>,
     ) -> Result<CgiRequest<'a>, Fault> {
         let root = self.root();
         let path = route_path(split_query(target).0).map_err(|_| Fault::NoScript)?;
-        let script = find(&path, &self.config, |name| look(&root, name)).ok_or(Fault::NoScript)?;
+        let rule = rule.filter(|_| self.config.local);
+        let programs = rule.map(|rule| Programs::below(&self.config.root, rule)).transpose();
+        let programs = programs.map_err(Fault::File)?;
+        let look = |name: &[u8]| match &programs {
+            Some(programs) => Ok(match programs.look(name)? {
+                Some(FileType::RegularFile) => Found::File,
+                Some(FileType::Directory) => Found::Directory,
+                _ => Found::Nothing,
+            }),
+            None => Ok(look(&root, name)),
+        };
+        let script = find(&path, &self.config, look).map_err(Fault::File)?.ok_or(Fault::NoScript)?;
         Ok(CgiRequest { config: &self.config, root, script, requester: *requester, transaction })
     }
 
     /// A request of the balancer's own for `target`, which need not be a script: php-fpm answers the path of its
     /// ping by itself.
     pub(crate) fn own_request<'a>(&'a self, target: &[u8], requester: &Requester<'a>) -> CgiRequest<'a> {
-        self.request(target, requester, 0).unwrap_or_else(|_| CgiRequest {
+        self.request(target, requester, 0, None).unwrap_or_else(|_| CgiRequest {
             config: &self.config,
             root: self.root(),
             script: Script { name: split_query(target).0.to_vec(), path_info: Vec::new() },

@@ -6,6 +6,8 @@
 //! closed instead of kept, and idle ones are closed.
 
 use crate::origin::Provenance;
+use crate::origin_timeouts::OriginTimeouts;
+use crate::{Counter, Counters};
 use parking_lot::Mutex;
 use sandarac_balance::Address;
 use sandarac_net::{Conn, Moment, ParkedConn, Unread};
@@ -38,25 +40,37 @@ struct Idle {
     since: Moment,
 }
 
+impl Idle {
+    /// Whether nothing has arrived since the last response. Bytes that nobody asked for are counted.
+    fn is_silent(&self, counters: &Counters) -> bool {
+        let unread = self.conn.unread();
+        if unread == Unread::Data {
+            counters.one(Counter::OriginConnectionsStray);
+        }
+        unread == Unread::Nothing
+    }
+}
+
 impl IdleConns {
     pub(super) fn new(most: usize) -> IdleConns {
         IdleConns { most, backends: Mutex::default() }
     }
 
-    /// An idle connection on which nothing has arrived, neither older nor longer idle than that. The last used one
+    /// An idle connection on which nothing has arrived, neither older nor longer idle than `timeouts` allow. The last used one
     /// comes first.
     pub(crate) fn take(
         &self,
         address: &Address,
-        idle: Duration,
-        age: Duration,
+        timeouts: &OriginTimeouts,
+        counters: &Counters,
     ) -> Option<(Box<Conn>, Provenance)> {
         let now = Moment::now();
         loop {
             let found = self.backends.lock().get_mut(address)?.idle.pop()?;
-            let young = now.since(found.since) < idle && now.since(found.provenance.made()) < age;
-            if young
-                && found.conn.unread() == Unread::Nothing
+            let young =
+                now.since(found.since) < timeouts.idle && now.since(found.provenance.made()) < timeouts.age;
+            if found.is_silent(counters)
+                && young
                 && let Ok(conn) = found.conn.take_up()
             {
                 return Some((Box::new(conn), found.provenance));
@@ -79,12 +93,10 @@ impl IdleConns {
     }
 
     /// Closes connections that were idle for longer than `idle_timeout`, or that the backend closed.
-    pub(crate) fn prune(&self, idle_timeout: Duration) {
+    pub(crate) fn prune(&self, idle_timeout: Duration, counters: &Counters) {
         let now = Moment::now();
         self.backends.lock().retain(|_, backend| {
-            backend
-                .idle
-                .retain(|idle| now.since(idle.since) < idle_timeout && idle.conn.unread() == Unread::Nothing);
+            backend.idle.retain(|idle| idle.is_silent(counters) && now.since(idle.since) < idle_timeout);
             !backend.idle.is_empty() || !backend.waiting.is_empty()
         });
     }

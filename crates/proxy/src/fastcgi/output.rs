@@ -3,11 +3,10 @@
 use sandarac_message::{Method, Span};
 use sandarac_net::Conn;
 use sandarac_wire::fastcgi::head::{self, CgiHead, Rewritten};
-use sandarac_wire::fastcgi::{Decoded, Decoder, EndStatus, Event, Refusal};
+use sandarac_wire::fastcgi::{Decoded, Decoder, EndStatus, Event, Refusal, RequestId};
 use sandarac_wire::h1::{self, Limits};
 
 /// The output of one request.
-#[derive(Default)]
 pub(crate) struct Output {
     decoder: Decoder,
     /// Bytes of output at the front of the connection's data.
@@ -28,6 +27,11 @@ pub(crate) enum Next {
 }
 
 impl Output {
+    /// That of the request with this number.
+    pub(crate) fn new(id: RequestId) -> Output {
+        Output { decoder: Decoder::new(id), ready: 0, ended: None, head: Vec::new() }
+    }
+
     /// Reads records up to the next output. `stderr` gets the error messages before it.
     pub(crate) fn next(&mut self, conn: &mut Conn, mut stderr: impl FnMut(&[u8])) -> Result<Next, Refusal> {
         loop {

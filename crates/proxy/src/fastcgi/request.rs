@@ -5,7 +5,7 @@ use crate::requester::Requester;
 use sandarac_config::FastCgiConfig;
 use sandarac_message::target::{Authority, Scheme, split_query};
 use sandarac_message::{Field, Fields, Name};
-use sandarac_wire::fastcgi::{ParamTooLong, Request};
+use sandarac_wire::fastcgi::{ParamTooLong, Request, RequestId};
 use sandarac_wire::h1::BodyFraming;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +29,7 @@ const SOFTWARE: &[u8] = concat!("sandarac/", env!("CARGO_PKG_VERSION")).as_bytes
 const USUAL_PARAMS: usize = 1024;
 
 /// Writes the records of a request before its body. `fields` are those of the request, then those for this backend
-/// alone; `keep` asks the application to keep the connection.
+/// alone; `id` is its number on the connection, and `keep` asks the application to keep the connection.
 ///
 /// The protocol and the port do not depend on the connection of the client: a response may be stored, and serves
 /// clients that came otherwise.
@@ -39,13 +39,13 @@ pub(crate) fn encode(
     target: &[u8],
     fields: [Fields<'_>; 2],
     framing: BodyFraming,
-    keep: bool,
+    (id, keep): (RequestId, bool),
 ) -> Result<Vec<u8>, ParamTooLong> {
     let CgiRequest { config, root, script, requester, .. } = cgi;
     let room =
         USUAL_PARAMS + 2 * target.len() + fields.iter().map(|fields| fields.encoded_len()).sum::<usize>();
     let mut out = Vec::with_capacity(room);
-    let mut params = Params { request: Request::begin(&mut out, keep), config };
+    let mut params = Params { request: Request::begin(&mut out, id, keep), config };
     let root = root.as_os_str().as_bytes();
     let mut joined = Vec::with_capacity(root.len() + script.name.len() + script.path_info.len());
     joined.extend_from_slice(root.strip_suffix(b"/").unwrap_or(root));
@@ -235,10 +235,18 @@ mod tests {
     fn sent(application: &Application, target: &str, fields: &[(&str, &str)]) -> Vec<(String, String)> {
         let fields: FieldsBuf = fields.iter().copied().collect();
         let requester = requester(Scheme::Https, b"wiki.example:8443");
-        let cgi = application.request(target.as_bytes(), &requester, 1).unwrap();
+        let cgi = application.request(target.as_bytes(), &requester, 1, None).unwrap();
         let own = FieldsBuf::new();
         let both = [fields.view(), own.view()];
-        let out = encode(&cgi, b"POST", target.as_bytes(), both, BodyFraming::Length(12), false).unwrap();
+        let out = encode(
+            &cgi,
+            b"POST",
+            target.as_bytes(),
+            both,
+            BodyFraming::Length(12),
+            (RequestId::FIRST, false),
+        )
+        .unwrap();
         params(&out)
     }
 

@@ -1,5 +1,6 @@
 //! The script that a path leads to.
 
+use crate::files::{FileRefusal, is_hidden};
 use sandarac_config::FastCgiConfig;
 
 /// A script, and the rest of the path that led to it.
@@ -26,34 +27,46 @@ pub(super) enum Found {
 /// Of the beginnings of a path at most one is a regular file, so this has one result, and an application that looks for
 /// the script itself, such as PHP with `cgi.fix_pathinfo`, finds the same one. `/image.png/x.php` leads to no script:
 /// nothing can be in a file.
-pub(super) fn find(path: &[u8], rules: &FastCgiConfig, look: impl Fn(&[u8]) -> Found) -> Option<Script> {
+///
+/// A name that `look` refuses is not passed over: what it stands for is the same with every method.
+pub(super) fn find(
+    path: &[u8],
+    rules: &FastCgiConfig,
+    look: impl Fn(&[u8]) -> Result<Found, FileRefusal>,
+) -> Result<Option<Script>, FileRefusal> {
     if path.first() != Some(&b'/') {
-        return None;
+        return Ok(None);
     }
-    let local = rules.local.then(|| local(path, rules, &look)).flatten();
-    local.or_else(|| {
-        let name = rules.front_controller.as_ref()?.as_bytes();
-        // Otherwise the application would be asked for a script that is not there.
-        if rules.local && look(name) != Found::File {
-            return None;
-        }
-        let rest = path.strip_prefix(name).filter(|rest| matches!(rest.first(), None | Some(b'/')));
-        Some(Script { name: name.to_vec(), path_info: decoded(rest.unwrap_or_default()) })
-    })
+    if rules.local
+        && let Some(script) = local(path, rules, &look)?
+    {
+        return Ok(Some(script));
+    }
+    let Some(name) = rules.front_controller.as_ref().map(String::as_bytes) else { return Ok(None) };
+    // Otherwise the application would be asked for a script that is not there.
+    if rules.local && look(name)? != Found::File {
+        return Ok(None);
+    }
+    let rest = path.strip_prefix(name).filter(|rest| matches!(rest.first(), None | Some(b'/')));
+    Ok(Some(Script { name: name.to_vec(), path_info: decoded(rest.unwrap_or_default()) }))
 }
 
-fn local(path: &[u8], rules: &FastCgiConfig, look: &impl Fn(&[u8]) -> Found) -> Option<Script> {
+fn local(
+    path: &[u8],
+    rules: &FastCgiConfig,
+    look: &impl Fn(&[u8]) -> Result<Found, FileRefusal>,
+) -> Result<Option<Script>, FileRefusal> {
     let mut from = 1;
     loop {
         let end = path[from..].iter().position(|&byte| byte == b'/').map_or(path.len(), |at| from + at);
         let segment = &path[from..end];
         let is_script = |end: &String| segment.len() > end.len() && segment.ends_with(end.as_bytes());
         if rules.extensions.iter().any(is_script) {
-            let name = file_name(&path[..end])?;
-            match look(&name) {
-                Found::File => return Some(Script { name, path_info: decoded(&path[end..]) }),
+            let Some(name) = file_name(&path[..end]) else { return Ok(None) };
+            match look(&name)? {
+                Found::File => return Ok(Some(Script { name, path_info: decoded(&path[end..]) })),
                 Found::Directory => {}
-                Found::Nothing => return None,
+                Found::Nothing => return Ok(None),
             }
         }
         if end == path.len() {
@@ -62,20 +75,22 @@ fn local(path: &[u8], rules: &FastCgiConfig, look: &impl Fn(&[u8]) -> Found) -> 
         from = end + 1;
     }
     if path.last() != Some(&b'/') {
-        return None;
+        return Ok(None);
     }
-    let mut name = file_name(path)?;
+    let Some(mut name) = file_name(path) else { return Ok(None) };
     name.extend_from_slice(rules.index.as_bytes());
-    (look(&name) == Found::File).then(|| Script { name, path_info: Vec::new() })
+    let found = look(&name)?;
+    Ok((found == Found::File).then(|| Script { name, path_info: Vec::new() }))
 }
 
-/// A path as the name of a file; `None` if a part of it holds a slash, which no name does.
+/// A path as the name of a file; `None` if a part of it holds a slash, which no name does, or is hidden.
 fn file_name(path: &[u8]) -> Option<Vec<u8>> {
     let encoded = |letters: &[u8; 3]| path.windows(3).any(|window| window == letters);
     if encoded(b"%2F") {
         return None;
     }
-    Some(if encoded(b"%25") { decoded(path) } else { path.to_vec() })
+    let name = if encoded(b"%25") { decoded(path) } else { path.to_vec() };
+    (!is_hidden(&name)).then_some(name)
 }
 
 /// Decodes what is still encoded in a path that routes match on.
@@ -113,6 +128,11 @@ mod tests {
         "/100%.php",
         "/empty/",
         "/page.phtml",
+        "/.dot.php",
+        "/.h/",
+        "/.h/x.php",
+        "/.h/index.php",
+        "/.well-known/x.php",
     ];
 
     fn rules(front_controller: Option<&str>) -> FastCgiConfig {
@@ -129,20 +149,20 @@ mod tests {
         }
     }
 
-    fn look(name: &[u8]) -> Found {
+    fn look(name: &[u8]) -> Result<Found, FileRefusal> {
         let name = std::str::from_utf8(name).unwrap();
-        if SITE.contains(&name) {
+        Ok(if SITE.contains(&name) {
             Found::File
         } else if SITE.contains(&&*format!("{name}/")) {
             Found::Directory
         } else {
             Found::Nothing
-        }
+        })
     }
 
     /// The name and the rest for a path as received.
     fn of(path: &str, rules: &FastCgiConfig) -> Option<(String, String)> {
-        let script = find(&route_path(path.as_bytes()).unwrap(), rules, look)?;
+        let script = find(&route_path(path.as_bytes()).unwrap(), rules, look).unwrap()?;
         Some((String::from_utf8(script.name).unwrap(), String::from_utf8(script.path_info).unwrap()))
     }
 
@@ -161,6 +181,8 @@ mod tests {
         leads("/odd.php/x.php/more", "/odd.php/x.php", "/more");
         leads("/%69ndex.php/AC%2FDC%25", "/index.php", "/AC/DC%");
         leads("/100%25.php", "/100%.php", "");
+        leads("/.well-known/x.php", "/.well-known/x.php", "");
+        leads("/index.php/.h", "/index.php", "/.h");
     }
 
     #[test]
@@ -186,10 +208,14 @@ mod tests {
             "/INDEX.PHP",
             "/index.php%20",
             "/blog%2Findex.php",
+            "/.dot.php",
+            "/%2edot.php/a",
+            "/.h/x.php",
+            "/.h/",
         ] {
             assert_eq!(of(path, &rules(None)), None, "{path}");
         }
-        assert_eq!(find(b"*", &rules(Some("/index.php")), look), None);
+        assert_eq!(find(b"*", &rules(Some("/index.php")), look), Ok(None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::name::{encode, relative};
 use super::refusal::FileRefusal;
 use super::tree::{Absent, On, Tree, refusal, stat_in};
+use super::walk::READ;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 use sandarac_message::{Timestamp, date};
@@ -21,7 +22,7 @@ struct Listed {
 /// The page that lists the directory `name`. Blocks the thread.
 pub(super) fn list(tree: &Tree, name: &[u8], shown: &[u8]) -> Result<String, Absent> {
     let refused = |errno: Errno| Absent::Refused(refusal(errno));
-    let directory = tree.open_beneath(&relative(name), On::Thread).map_err(|errno| match errno {
+    let directory = tree.open_beneath(&relative(name), READ, On::Thread).map_err(|errno| match errno {
         Errno::NOENT => Absent::Refused(FileRefusal::NotFound),
         errno => refused(errno),
     })?;

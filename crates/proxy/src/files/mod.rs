@@ -15,6 +15,7 @@ mod deliver;
 mod listing;
 mod name;
 mod named;
+mod programs;
 mod refusal;
 mod representation;
 mod resolve;
@@ -23,6 +24,7 @@ mod walk;
 
 pub(crate) use cache::FileCache;
 pub use cache::file_descriptors;
+pub(crate) use programs::Programs;
 pub use refusal::FileRefusal;
 
 use crate::respond::Synthetic;
@@ -32,6 +34,7 @@ use bytes::Bytes;
 use cache::{KeyOf, Looked};
 pub(crate) use deliver::FileBody;
 use deliver::{Delivery, choose};
+pub(crate) use name::is_hidden;
 pub(crate) use named::{FileAt, NamedFile, NotSent};
 use representation::{EditsOf, Representation};
 use resolve::{Asked, Resolution, resolve};

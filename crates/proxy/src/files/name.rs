@@ -13,10 +13,12 @@ pub(super) fn file_path(path: &[u8]) -> Result<Cow<'_, [u8]>, FileRefusal> {
         None => Cow::Borrowed(path),
         Some(_) => Cow::Owned(decoded(path)?),
     };
-    match name.split(|&byte| byte == b'/').any(|part| part.first() == Some(&b'.') && part != WELL_KNOWN) {
-        true => Err(FileRefusal::Hidden),
-        false => Ok(name),
-    }
+    if is_hidden(&name) { Err(FileRefusal::Hidden) } else { Ok(name) }
+}
+
+/// Whether a part of the name begins with a dot.
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
+    name.split(|&byte| byte == b'/').any(|part| part.first() == Some(&b'.') && part != WELL_KNOWN)
 }
 
 /// Whether the name is that of a program of PHP, in any letter case. Where such files lie beside others, their source has

@@ -97,7 +97,7 @@ impl Tree {
     /// What stands at `name`; `None` if there is nothing.
     pub(super) fn look(&self, name: &[u8], on: On) -> Result<Option<Node>, Absent> {
         let name = relative(name);
-        let opened = match self.open_beneath(&name, on) {
+        let opened = match self.open_beneath(&name, READ, on) {
             Ok(opened) => opened,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::INVAL) => return Ok(None),
             Err(Errno::AGAIN) => return Err(Absent::Waits),
@@ -116,8 +116,8 @@ impl Tree {
         }
     }
 
-    /// Opens what is below the root. Fails with `AGAIN` if that may wait.
-    pub(super) fn open_beneath(&self, name: &[u8], on: On) -> Result<OwnedFd, Errno> {
+    /// Opens what is below the root, with these flags. Fails with `AGAIN` if that may wait.
+    pub(super) fn open_beneath(&self, name: &[u8], flags: OFlags, on: On) -> Result<OwnedFd, Errno> {
         let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if self.rule.symlinks == Symlinks::Never {
             resolve |= ResolveFlags::NO_SYMLINKS;
@@ -125,13 +125,13 @@ impl Tree {
         if on == On::Core {
             // Another file system may be of another machine.
             resolve |= ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
-            return openat2(&self.root, name, READ, Mode::empty(), resolve).map_err(|errno| match errno {
+            return openat2(&self.root, name, flags, Mode::empty(), resolve).map_err(|errno| match errno {
                 Errno::XDEV | Errno::LOOP | Errno::NOSYS | Errno::INVAL => Errno::AGAIN,
                 errno => errno,
             });
         }
         for _ in 0..ATTEMPTS {
-            match openat2(&self.root, name, READ, Mode::empty(), resolve) {
+            match openat2(&self.root, name, flags, Mode::empty(), resolve) {
                 // A directory was moved meanwhile.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 // A link that leads out, or to an absolute path, which may be inside; or a system without this call.
@@ -139,7 +139,7 @@ impl Tree {
                 opened => return opened,
             }
         }
-        walk(&self.root, &self.rule, name)
+        walk(&self.root, &self.rule, name, flags)
     }
 
     /// Why an open file may not be sent under `name`: links lead to a program of PHP, whose own name the caller judges. A link

@@ -23,10 +23,10 @@ pub(super) const READ: OFlags =
 
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens `name`, relative to the `root` of `rule`, which is open. Every step opens one name in a directory that is held open,
+/// Opens `name` with `flags`, relative to the `root` of `rule`, which is open. Every step opens one name in a directory that is held open,
 /// and no step follows a link, so that whatever others rename meanwhile, nothing outside the trees is reached.
-pub(super) fn walk(root: &OwnedFd, rule: &FileRule, name: &[u8]) -> Result<OwnedFd, Errno> {
-    let mut at = Position { root, rule, within: rule.root.clone(), base: None, stack: Vec::new() };
+pub(super) fn walk(root: &OwnedFd, rule: &FileRule, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut at = Position { root, rule, flags, within: rule.root.clone(), base: None, stack: Vec::new() };
     let mut ahead: VecDeque<Vec<u8>> = parts(name).map(<[u8]>::to_vec).collect();
     let mut links = 0;
     for _ in 0..MAX_STEPS {
@@ -70,6 +70,8 @@ struct Position<'t> {
     /// The root of the first tree.
     root: &'t OwnedFd,
     rule: &'t FileRule,
+    /// How the end of the way is opened.
+    flags: OFlags,
     /// The path of the tree that it is in.
     within: PathBuf,
     /// The root of that tree, unless it is the first.
@@ -84,11 +86,11 @@ impl Position<'_> {
     }
 
     fn open(&self) -> Result<OwnedFd, Errno> {
-        openat(self.directory(), ".", READ, Mode::empty())
+        openat(self.directory(), ".", self.flags, Mode::empty())
     }
 
     fn open_file(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
-        openat(self.directory(), name, READ | OFlags::NOFOLLOW, Mode::empty())
+        openat(self.directory(), name, self.flags | OFlags::NOFOLLOW, Mode::empty())
     }
 
     /// Goes on at the root of the tree in which `from` followed by `ahead` lies, and keeps in `ahead` what is below that root.

@@ -15,6 +15,7 @@ use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::Dns;
 use sandarac_discover::Resolver;
 use sandarac_net::{Conn, Moment, OriginConnection, OriginStream, Stream, StreamFault, Unread, within};
+use sandarac_wire::fastcgi::RequestId;
 use sandarac_wire::h1::Limits;
 use sandarac_wire::h1::repair::Repairs;
 use std::cell::RefCell;
@@ -281,7 +282,7 @@ impl Origins {
         } else {
             (Conn::new(stream), address.is_http2(), None)
         };
-        let provenance = Provenance { ip, made, tls, instance: None };
+        let provenance = Provenance { ip, made, tls, instance: None, request_id: RequestId::FIRST };
         if !is_http2 {
             return Ok((Dialled::Http1(Box::new(conn)), provenance));
         }

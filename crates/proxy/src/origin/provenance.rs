@@ -2,6 +2,7 @@
 
 use crate::origin_tls::OriginTls;
 use sandarac_net::Moment;
+use sandarac_wire::fastcgi::RequestId;
 use std::net::IpAddr;
 
 /// The address, the time and the security of a connection. It is reused only while it is young and its name
@@ -14,6 +15,8 @@ pub(crate) struct Provenance {
     pub(super) tls: Option<OriginTls>,
     /// The instance of the worker at its end, if it was identified.
     pub(crate) instance: Option<Box<str>>,
+    /// The number of the next request on it, if it speaks FastCGI.
+    pub(crate) request_id: RequestId,
 }
 
 impl Provenance {

@@ -11,7 +11,7 @@ use sandarac_message::target::Scheme;
 use sandarac_message::{Fields, FieldsBuf, Method, Name};
 use sandarac_net::{BodyStep, Conn, Framer, OriginConnection, ReceivedHead, StreamFault, within};
 use sandarac_wire::fastcgi::head::Rewritten;
-use sandarac_wire::fastcgi::{EndStatus, Refusal, STDIN_END};
+use sandarac_wire::fastcgi::{EndStatus, Refusal, RequestId, stdin_end};
 use sandarac_wire::h1::response::Response;
 use sandarac_wire::h1::{BodyFraming, Limits, encode};
 use sandarac_wire::h2;
@@ -101,10 +101,11 @@ impl UpkeepClient {
             .and_then(|()| fields.push(b"User-Agent", user_agent()))
             .map_err(|_| Fault::HeadTooLarge)?;
         let none = Fields::default();
-        let mut request = encode_cgi(&cgi, b"GET", target, [fields.view(), none], BodyFraming::None, false)
+        let (id, fields) = (RequestId::FIRST, [fields.view(), none]);
+        let mut request = encode_cgi(&cgi, b"GET", target, fields, BodyFraming::None, (id, false))
             .map_err(|_| Fault::HeadTooLarge)?;
-        request.extend_from_slice(&STDIN_END);
-        let (mut sent, mut output) = (false, Output::default());
+        request.extend_from_slice(&stdin_end(id));
+        let (mut sent, mut output) = (false, Output::new(id));
         poll_fn(|cx| {
             if !std::mem::replace(&mut sent, true) {
                 conn.write(cx, &[IoSlice::new(&request)]).map_err(|_| Fault::NoResponse)?;

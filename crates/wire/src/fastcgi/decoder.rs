@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::record::{
-    END_REQUEST, GET_VALUES_RESULT, HEADER_LEN, MANAGEMENT_ID, REQUEST_ID, STDERR, STDOUT, UNKNOWN_TYPE,
+    END_REQUEST, GET_VALUES_RESULT, HEADER_LEN, MANAGEMENT_ID, RequestId, STDERR, STDOUT, UNKNOWN_TYPE,
     VERSION,
 };
 use std::ops::Range;
@@ -18,6 +18,7 @@ const END_LEN: u16 = 8;
 /// Reads the records of one response. Holds no bytes: what is not complete is decoded again with more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoder {
+    id: RequestId,
     part: Part,
     empty_records: u32,
     stdout_ended: bool,
@@ -83,13 +84,12 @@ pub enum EndStatus {
     Refused,
 }
 
-impl Default for Decoder {
-    fn default() -> Decoder {
-        Decoder { part: Part::Header, empty_records: 0, stdout_ended: false }
-    }
-}
-
 impl Decoder {
+    /// Reads the response to the request with this number.
+    pub fn new(id: RequestId) -> Decoder {
+        Decoder { id, part: Part::Header, empty_records: 0, stdout_ended: false }
+    }
+
     /// Whether the response has ended.
     pub fn is_ended(&self) -> bool {
         self.part == Part::Ended
@@ -168,22 +168,22 @@ impl Decoder {
         if version != VERSION {
             return Err(Refusal::NotFastCgi);
         }
-        self.part = match (id, kind) {
-            (MANAGEMENT_ID, GET_VALUES_RESULT | UNKNOWN_TYPE) => {
+        self.part = match kind {
+            GET_VALUES_RESULT | UNKNOWN_TYPE if id == MANAGEMENT_ID => {
                 self.carries_nothing()?;
                 Part::Skipped { left: u32::from(len) + u32::from(padding) }
             }
-            (REQUEST_ID, STDOUT) if self.stdout_ended && len > 0 => return Err(Refusal::StdoutAfterEnd),
-            (REQUEST_ID, STDOUT | STDERR) if len == 0 => {
+            STDOUT | STDERR | END_REQUEST if !self.id.is(id) => return Err(Refusal::WrongRequest),
+            STDOUT if self.stdout_ended && len > 0 => return Err(Refusal::StdoutAfterEnd),
+            STDOUT | STDERR if len == 0 => {
                 self.carries_nothing()?;
                 self.stdout_ended |= kind == STDOUT;
                 Part::Skipped { left: padding.into() }
             }
-            (REQUEST_ID, STDOUT) => Part::Stdout { left: len, padding },
-            (REQUEST_ID, STDERR) => Part::Stderr { left: len, padding },
-            (REQUEST_ID, END_REQUEST) if len == END_LEN => Part::End { padding },
-            (REQUEST_ID, END_REQUEST) => return Err(Refusal::InvalidEnd),
-            (_, STDOUT | STDERR | END_REQUEST) => return Err(Refusal::WrongRequest),
+            STDOUT => Part::Stdout { left: len, padding },
+            STDERR => Part::Stderr { left: len, padding },
+            END_REQUEST if len == END_LEN => Part::End { padding },
+            END_REQUEST => return Err(Refusal::InvalidEnd),
             _ => return Err(Refusal::UnknownRecord),
         };
         Ok(())
@@ -224,7 +224,7 @@ mod tests {
 
     /// Reads records that arrive `step` bytes at a time.
     fn read(bytes: &[u8], step: usize) -> Result<Read, Refusal> {
-        let (mut decoder, mut read) = (Decoder::default(), Read::default());
+        let (mut decoder, mut read) = (Decoder::new(RequestId::FIRST), Read::default());
         let (mut at, mut arrived) = (0, 0);
         loop {
             let Decoded { consumed, event } = decoder.decode(&bytes[at..arrived])?;

@@ -4,7 +4,7 @@
 //! response, and [`head::parse`] the head at the start of its output. docs/protocols/fastcgi.md describes what is sent
 //! and accepted.
 //!
-//! A connection carries one request at a time, always under the same id.
+//! A connection carries one request at a time, each under another [`RequestId`].
 
 mod decoder;
 pub mod head;
@@ -13,6 +13,6 @@ mod refusal;
 mod request;
 
 pub use decoder::{Decoded, Decoder, EndStatus, Event, MAX_EMPTY_RECORDS};
-pub use record::{HEADER_LEN, MAX_CONTENT, STDIN_END, stdin_header};
+pub use record::{HEADER_LEN, MAX_CONTENT, RequestId, stdin_end, stdin_header};
 pub use refusal::Refusal;
 pub use request::{ParamTooLong, Request};

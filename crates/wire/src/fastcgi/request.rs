@@ -1,6 +1,6 @@
 //! The records that begin a request: BEGIN_REQUEST and PARAMS (FastCGI specification §5.1, §5.2).
 
-use super::record::{BEGIN_REQUEST, HEADER_LEN, MAX_CONTENT, PARAMS, header};
+use super::record::{BEGIN_REQUEST, HEADER_LEN, MAX_CONTENT, PARAMS, RequestId, header};
 
 const RESPONDER: u8 = 1;
 const KEEP_CONN: u8 = 1;
@@ -24,10 +24,10 @@ impl std::error::Error for ParamTooLong {}
 /// their end by [`Request::finish`].
 ///
 /// ```
-/// use sandarac_wire::fastcgi::Request;
+/// use sandarac_wire::fastcgi::{Request, RequestId};
 ///
 /// let mut out = Vec::new();
-/// let mut request = Request::begin(&mut out, false);
+/// let mut request = Request::begin(&mut out, RequestId::FIRST, false);
 /// request.param(b"QUERY_STRING", b"")?;
 /// request.finish();
 /// assert_eq!(out, b"\x01\x01\0\x01\0\x08\0\0\0\x01\0\0\0\0\0\0\
@@ -37,18 +37,19 @@ impl std::error::Error for ParamTooLong {}
 #[must_use = "parameters without their end are no request"]
 pub struct Request<'a> {
     out: &'a mut Vec<u8>,
+    id: RequestId,
     /// Where the header of the open record is.
     record: usize,
 }
 
 impl<'a> Request<'a> {
     /// A request to a Responder, which is to keep the connection after it or not.
-    pub fn begin(out: &'a mut Vec<u8>, keep: bool) -> Request<'a> {
-        out.extend_from_slice(&header(BEGIN_REQUEST, 8));
+    pub fn begin(out: &'a mut Vec<u8>, id: RequestId, keep: bool) -> Request<'a> {
+        out.extend_from_slice(&header(id, BEGIN_REQUEST, 8));
         out.extend_from_slice(&[0, RESPONDER, if keep { KEEP_CONN } else { 0 }, 0, 0, 0, 0, 0]);
         let record = out.len();
-        out.extend_from_slice(&header(PARAMS, 0));
-        Request { out, record }
+        out.extend_from_slice(&header(id, PARAMS, 0));
+        Request { out, id, record }
     }
 
     /// Adds a parameter.
@@ -61,7 +62,7 @@ impl<'a> Request<'a> {
         if self.content() + len > MAX_CONTENT {
             self.close();
             self.record = self.out.len();
-            self.out.extend_from_slice(&header(PARAMS, 0));
+            self.out.extend_from_slice(&header(self.id, PARAMS, 0));
         }
         self.out.reserve(len);
         for part in [name, value] {
@@ -79,7 +80,7 @@ impl<'a> Request<'a> {
     pub fn finish(mut self) {
         if self.content() > 0 {
             self.close();
-            self.out.extend_from_slice(&header(PARAMS, 0));
+            self.out.extend_from_slice(&header(self.id, PARAMS, 0));
         }
     }
 
@@ -91,7 +92,8 @@ impl<'a> Request<'a> {
     /// Writes the length of the open record.
     fn close(&mut self) {
         let content = self.content() as u16;
-        self.out[self.record..self.record + HEADER_LEN].copy_from_slice(&header(PARAMS, content));
+        let header = header(self.id, PARAMS, content);
+        self.out[self.record..self.record + HEADER_LEN].copy_from_slice(&header);
     }
 }
 
@@ -101,7 +103,7 @@ mod tests {
 
     fn request(params: &[(&[u8], &[u8])]) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut request = Request::begin(&mut out, true);
+        let mut request = Request::begin(&mut out, RequestId::FIRST, true);
         params.iter().for_each(|(name, value)| request.param(name, value).unwrap());
         request.finish();
         out
@@ -136,7 +138,7 @@ mod tests {
         let name = b"N";
         let most = MAX_CONTENT - 1 - 4 - name.len();
         let mut out = Vec::new();
-        let mut request = Request::begin(&mut out, false);
+        let mut request = Request::begin(&mut out, RequestId::FIRST, false);
         assert_eq!(request.param(name, &vec![0; most + 1]), Err(ParamTooLong));
         assert_eq!(request.param(name, &vec![0; most]), Ok(()));
         request.finish();

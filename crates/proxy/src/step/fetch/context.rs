@@ -57,7 +57,7 @@ impl<'a> FetchContext<'a> {
         let pool = self.pool();
         if pick.backend().address().is_fastcgi() {
             let idle = pool.application.as_ref()?.idle.as_ref()?;
-            let kept = idle.take(pick.backend().address(), pool.timeouts.idle, pool.timeouts.age);
+            let kept = idle.take(pick.backend().address(), &pool.timeouts, self.counters());
             return kept.map(|(conn, provenance)| OriginConn::Http1(conn, provenance));
         }
         self.core.origins.checkout(pick.backend().address(), pool.tls.as_ref(), &pool.timeouts, current)

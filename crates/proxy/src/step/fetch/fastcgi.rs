@@ -13,9 +13,9 @@ use crate::trailers::TrailerRule;
 use crate::{Counter, Fault};
 use sandarac_balance::Address;
 use sandarac_message::{Fields, FieldsBuf, ResponseHead, ResponseHeadBuf, Span, Version};
-use sandarac_net::{BodyError, BodyStep, Conn, Timer};
+use sandarac_net::{BodyError, BodyStep, Conn, Timer, Unread};
 use sandarac_wire::fastcgi::head::Rewritten;
-use sandarac_wire::fastcgi::{EndStatus, MAX_CONTENT, Refusal, STDIN_END, stdin_header};
+use sandarac_wire::fastcgi::{EndStatus, MAX_CONTENT, Refusal, RequestId, stdin_end, stdin_header};
 use sandarac_wire::h1::repair::Repairs;
 use sandarac_wire::h1::{BodyFraming, Limits};
 use std::io::{self, IoSlice};
@@ -28,6 +28,8 @@ use std::task::{Context, Poll, ready};
 pub(super) struct FastCgi {
     conn: Box<Conn>,
     provenance: Provenance,
+    /// The number of the request on the connection.
+    id: RequestId,
     core: Rc<Core>,
     application: Arc<Application>,
     output: Output,
@@ -35,8 +37,8 @@ pub(super) struct FastCgi {
     repairs: Repairs,
     /// Whether any byte of a response has arrived.
     answered: bool,
-    /// Whether the application had no room for the request.
-    overloaded: bool,
+    /// Whether what has arrived is no answer: a refusal for lack of room, or a record of another request.
+    unanswered: bool,
     /// Whether the client waits for 100 (Continue), of which an application knows nothing.
     expects: bool,
     /// Whether the end of the request body is still to be sent.
@@ -73,21 +75,23 @@ impl FastCgi {
             timer.set(PATIENCE);
             Box::new((idle.wait(address), timer))
         });
+        let id = provenance.request_id;
         FastCgi {
             conn,
-            provenance,
+            id,
             core: context.core.handle(),
-            output: Output::default(),
+            output: Output::new(id),
             body: Body::Length(0),
             repairs: Repairs::NONE,
             answered: false,
-            overloaded: false,
+            unanswered: false,
             expects: false,
             uploads: false,
             keep_alive: application.idle.is_some(),
             waits,
             transaction: 0,
             stderr: None,
+            provenance,
             application,
         }
     }
@@ -104,18 +108,18 @@ impl FastCgi {
         self.expects = request.expects_continue();
         let fields = [request.fields.view(), own.view()];
         let (method, target, framing) = (request.method_text, request.target, request.framing);
-        let mut records =
-            encode(cgi, method, target, fields, framing, self.keep_alive).map_err(|_| Fault::HeadTooLarge)?;
+        let mut records = encode(cgi, method, target, fields, framing, (self.id, self.keep_alive))
+            .map_err(|_| Fault::HeadTooLarge)?;
         self.uploads = !framing.is_empty();
         if !self.uploads {
-            records.extend_from_slice(&STDIN_END);
+            records.extend_from_slice(&stdin_end(self.id));
         }
         self.conn.write(cx, &[IoSlice::new(&records)]).map_err(|_| Fault::NoResponse)
     }
 
     pub(super) fn send_body(&mut self, cx: &mut Context<'_>, data: &[u8]) -> io::Result<()> {
         for piece in data.chunks(MAX_CONTENT) {
-            let header = stdin_header(piece.len() as u16);
+            let header = stdin_header(self.id, piece.len() as u16);
             self.conn.write(cx, &[IoSlice::new(&header), IoSlice::new(piece)])?;
         }
         Ok(())
@@ -131,7 +135,7 @@ impl FastCgi {
         if !std::mem::take(&mut self.uploads) {
             return Ok(());
         }
-        self.conn.write(cx, &[IoSlice::new(&STDIN_END)])
+        self.conn.write(cx, &[IoSlice::new(&stdin_end(self.id))])
     }
 
     pub(super) fn queued(&self) -> usize {
@@ -146,9 +150,9 @@ impl FastCgi {
         self.conn.sent()
     }
 
-    /// Whether any byte of a response has arrived. A refusal for lack of room is none: the request was not handled.
+    /// Whether any byte of a response has arrived.
     pub(super) fn is_answered(&self) -> bool {
-        self.answered && !self.overloaded
+        self.answered && !self.unanswered
     }
 
     pub(super) fn poll_head(
@@ -193,7 +197,7 @@ impl FastCgi {
                     }));
                 }
                 Next::End(EndStatus::Overloaded) => {
-                    self.overloaded = true;
+                    self.unanswered = true;
                     return Poll::Ready(Err(Fault::Overloaded));
                 }
                 Next::End(EndStatus::Refused) => {
@@ -217,10 +221,15 @@ impl FastCgi {
     /// What has arrived of the response. Error messages go to the log.
     fn next(&mut self) -> Result<Next, Refusal> {
         let FastCgi { output, conn, core, application, transaction, stderr, .. } = self;
-        output.next(conn, |piece| {
+        let next = output.next(conn, |piece| {
             let log = || StderrLog::new(core.clone(), application.clone(), *transaction);
             stderr.get_or_insert_with(log).take(piece);
-        })
+        });
+        if matches!(next, Err(Refusal::WrongRequest)) {
+            self.unanswered = true;
+            self.core.counters.one(Counter::OriginConnectionsStray);
+        }
+        next
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
@@ -341,13 +350,15 @@ impl FastCgi {
     }
 
     /// Keeps the connection for the next request if that is configured.
-    pub(super) fn finish(self, origins: &Origins, address: &Address) {
+    pub(super) fn finish(mut self, origins: &Origins, address: &Address) {
         origins.repaired(self.repairs);
         if let Some(idle) = self.application.idle.as_ref().filter(|_| self.keep_alive)
             && self.output.is_complete()
             && !self.uploads
             && self.conn.is_flushed()
+            && (self.conn.data().is_empty() || origins.unread(&mut self.conn) == Unread::Nothing)
         {
+            self.provenance.request_id = self.id.next();
             idle.keep(address, *self.conn, self.provenance);
         }
     }

@@ -11,6 +11,7 @@ use crate::pool::Live;
 use crate::{Counter, Fault};
 use sandarac_balance::BackendId;
 use sandarac_net::StreamFault;
+use sandarac_wire::fastcgi::Refusal;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -78,10 +79,14 @@ pub(crate) async fn fetch(
         let safe = !failed.answered && replays;
         let next = context.newer();
         let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
-        // A kept connection that ended is no sign of a fault of the backend; a timeout is.
+        // A kept connection that ended is no sign of a fault of the backend; a timeout is. One with the response to an earlier
+        // request is as useless as one that ended.
         let has_ended = matches!(
             failed.fault,
-            Fault::NoResponse | Fault::TlsFailed(_) | Fault::Http2(StreamFault::GoingAway)
+            Fault::NoResponse
+                | Fault::TlsFailed(_)
+                | Fault::Http2(StreamFault::GoingAway)
+                | Fault::BadFastCgi(Refusal::WrongRequest)
         );
         let stale = reused && !fresh && has_ended;
         let refused = failed.fault == Fault::Http2(StreamFault::Refused);
@@ -113,6 +118,7 @@ pub(crate) async fn fetch(
             Fault::ConnectFailed(_) | Fault::NoDescriptors => true,
             // Over TLS 1.3 a backend may get the request before it refuses the connection.
             Fault::TlsFailed(_) => stale || !failed.sent,
+            Fault::BadFastCgi(_) => stale,
             Fault::NoResponse => stale || !was_failing,
             _ => false,
         };

@@ -17,7 +17,7 @@ use crate::sticky;
 use crate::trailers::TrailerRule;
 use crate::{Counter, Fault};
 use sandarac_message::{RequestHead, hop};
-use sandarac_policy::{PoolId, Subject};
+use sandarac_policy::{Action, PoolId, Subject};
 use sandarac_wire::h1::BodyFraming;
 use std::time::Instant;
 
@@ -145,7 +145,11 @@ impl Fetch<'_> {
         };
         let request = forward.request(framing, &received.route.response).map_err(|_| Fault::HeadTooLarge)?;
         let Some(application) = &site_pool.application else { return Ok(request) };
-        let cgi = application.request(self.target, &requester, self.transaction)?;
+        let rule = match &received.route.action {
+            Action::Files { rule, .. } => Some(rule),
+            _ => None,
+        };
+        let cgi = application.request(self.target, &requester, self.transaction, rule)?;
         Ok(OriginRequest { cgi: Some(cgi), ..request })
     }
 }
