@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandarac_test_support::fastcgi::{STDOUT, end, record};
-use sandarac_test_support::http2::Http2;
+use sandarac_test_support::http2::{Http2, usual};
 use sandarac_test_support::{Conn, Http2Server, Listener, Sandarac, TempDir, get, post, request, within};
 
 use crate::{sandarac, stat};
@@ -380,14 +380,6 @@ fn an_upload_above_the_limit_is_forwarded_as_it_comes() {
 
 #[test]
 fn what_may_be_a_conversation_is_not_gathered() {
-    let stage = Stage::with_spool("", "", "gather = true", TempDir::new());
-    let mut client = stage.proxy.connect();
-    client
-        .send("POST /g HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\nContent-Length: 9\r\n\r\nbe");
-    let mut worker = stage.worker.accept();
-    worker.request_head();
-    assert_eq!(worker.read(2), b"be");
-
     let stage = Stage::with_spool("", "# h2", "gather = true", TempDir::new());
     let mut client = stage.proxy.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nbe");
@@ -402,6 +394,93 @@ fn what_may_be_a_conversation_is_not_gathered() {
     let mut worker = stage.worker.accept();
     worker.request_head();
     assert_eq!(worker.read(2), b"be");
+}
+
+/// Regression: the client's own `Content-Type: application/grpc` was enough for its body to hold a process of PHP.
+#[test]
+fn the_word_of_a_client_that_it_speaks_grpc_does_not_have_it_hold_a_worker_that_does_not() {
+    const PHP: &str = "fastcgi = { root = \"/srv\", local = false, front_controller = \"/index.php\" }";
+    let body = |worker: &mut Conn, pool| match pool {
+        PHP => worker.cgi_request().body,
+        _ => worker.request().body,
+    };
+    for pool in [PHP, ""] {
+        let stage = Stage::with_spool("", pool, "gather = true", TempDir::new());
+        let waits = || {
+            within("it to be gathered", || (stat(&stage.proxy, "spool_memory_bytes") > 0).then_some(()));
+            assert!(stage.worker.is_silent());
+        };
+        let mut client = Http2::to(stage.proxy.address());
+        let fields = [("content-type", "application/grpc"), ("te", "trailers"), ("content-length", "5")];
+        let stream = client.post("/", &fields);
+        client.data(stream, "be", false);
+        waits();
+        client.data(stream, "gin", true);
+        let mut worker = stage.worker.accept();
+        assert_eq!(body(&mut worker, pool), b"begin");
+        drop(worker);
+        stage.holds_nothing();
+
+        let mut client = stage.proxy.connect();
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\n");
+        client.send("Content-Length: 5\r\n\r\nbe");
+        waits();
+        client.send("gin");
+        assert_eq!(body(&mut stage.worker.accept(), pool), b"begin");
+    }
+}
+
+/// Regression: so was it for the response to a GET to go at the pace of its client.
+#[test]
+fn a_client_that_says_it_speaks_grpc_is_read_ahead_of_unless_the_worker_speaks_http2() {
+    let stage = Stage::new("");
+    let long = body(LONG);
+    for method in ["GET", "POST"] {
+        let mut client = Http2::to(stage.proxy.address());
+        client.gives_windows = false;
+        let fields = [&usual(method, "/long")[..], &[("content-type", "application/grpc")]].concat();
+        client.head(&fields, true);
+        let mut worker = stage.worker.accept();
+        worker.request();
+        worker.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n")).send(&long);
+        stage.serves_another(&mut worker);
+    }
+    let mut client = stage.proxy.connect();
+    client.shrink_receive_buffer();
+    client.send(get("/long").with("Content-Type", "application/grpc").to_bytes());
+    let mut worker = stage.worker.accept();
+    worker.request();
+    worker.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n")).send(&long);
+    stage.serves_another(&mut worker);
+    assert_eq!(stat(&stage.proxy, SPOOL), 3);
+}
+
+/// Regression: nor did such a body have to come at the minimum rate.
+#[test]
+fn only_a_body_of_grpc_for_a_worker_that_speaks_http2_may_come_at_any_rate() {
+    let limits = "[limits]\nmin_rate_in = \"100KiB\"\nmin_rate_after = \"1s\"";
+    let fields = [("content-type", "application/grpc"), ("te", "trailers")];
+    let stage = Stage::with_spool(&format!("disk = \"1MiB\"\n{limits}"), "", "", TempDir::new());
+    let mut client = Http2::to(stage.proxy.address());
+    let stream = client.post("/", &fields);
+    client.data(stream, "b", false);
+    let mut worker = stage.worker.accept();
+    worker.request_head();
+    assert_eq!(client.response(stream).status, 408);
+
+    let stage = Stage::with_spool(&format!("disk = \"1MiB\"\n{limits}"), "# h2", "", TempDir::new());
+    let mut client = Http2::to(stage.proxy.address());
+    let stream = client.post("/", &fields);
+    client.data(stream, "b", false);
+    let mut worker = Http2Server::accept(&stage.worker);
+    let asked = worker.request();
+    worker.partial(asked.stream, 1);
+    let other = client.post("/", &[]);
+    client.data(other, "b", false);
+    // It is judged by then.
+    assert_eq!(client.response(other).status, 408);
+    client.data(stream, "c", true);
+    assert_eq!(worker.body(asked.stream).0, b"bc");
 }
 
 #[test]

@@ -165,7 +165,8 @@ settings! {
         /// them forget it.
         hsts: Option<At<HstsChoice>> = None, unset "that of the backend, if it sends one" "\"365d\"";
         /// Whether a request body of up to the pool's `gather_limit` is received before a backend is chosen, so that a slow
-        /// client does not hold a worker. Not for gRPC, and not for pools with a backend whose address begins with `h2`.
+        /// client does not hold a worker. Not for pools with a backend whose address begins with `h2`, and not for gRPC to
+        /// backends with which `tls.alpn` offers HTTP/2 only.
         gather: Option<bool> = None, unset "`true` if the pool has `fastcgi`" "true";
         /// Protocols to which a connection may be upgraded; it then becomes a tunnel.
         upgrade: Vec<At<Token>> = vec![At::nowhere(Token::literal(Token::WEBSOCKET))];

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::target::Scheme;
-use crate::{Field, Fields, FieldsBuf, Method, Name, TooLarge, Version};
+use crate::{Field, Fields, FieldsBuf, Method, Name, RequestHead, TooLarge, Version};
 
 /// The fields of one message that belong to the connection and are neither forwarded nor stored (RFC 9110
 /// §7.6.1): the standing ones, those named in Connection, and those of the résumé protocol.
@@ -106,9 +106,13 @@ pub fn accepts_trailers(request: Fields<'_>) -> bool {
     })
 }
 
-/// Whether a message is one of gRPC, whose clients read trailers and whose bodies are streams.
-pub fn is_grpc(fields: Fields<'_>) -> bool {
-    fields.get(Name::ContentType).is_some_and(|media| media.starts_with(b"application/grpc"))
+/// Whether a request may be a call of gRPC, whose clients read trailers and whose bodies are streams. That is only the word
+/// of the client, so it MUST NOT free it of anything unless the backend speaks HTTP/2, without which there is no gRPC.
+pub fn is_grpc(request: &RequestHead<'_>) -> bool {
+    let media = request.fields.get(Name::ContentType);
+    request.version == Version::Http2
+        && request.method == Method::Post
+        && media.is_some_and(|media| media.starts_with(b"application/grpc"))
 }
 
 /// Whether a message is an event stream, in which nothing may be old.

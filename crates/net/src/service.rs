@@ -241,6 +241,10 @@ pub trait Client {
     /// Whether the client sends its body only after 100 (Continue), and has sent nothing of it.
     fn awaits_continue(&self) -> bool;
 
+    /// Whether the rest of the body may come at any rate, as that of gRPC does. Otherwise, and from the beginning, the minimum
+    /// rate holds. Only a stream of HTTP/2 can be excused.
+    fn take_body_at_any_rate(&mut self, _any: bool) {}
+
     /// Stops waiting for the client until the next [`Client::poll_body`].
     fn pause_body(&mut self);
 

@@ -94,6 +94,7 @@ impl<'a> Forward<'a> {
             // A stored response serves clients that read trailers and clients that do not, so it is not
             // requested with TE.
             takes_trailers: one_client && hop::accepts_trailers(self.request.fields),
+            is_grpc: hop::is_grpc(&self.request),
             one_client,
             framing: if framing == BodyFraming::None && !tunnel { self.no_body() } else { framing },
             cgi: None,

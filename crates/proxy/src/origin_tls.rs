@@ -40,6 +40,11 @@ impl OriginTls {
         !Arc::ptr_eq(&self.config, &self.without_http2)
     }
 
+    /// Whether HTTP/2 is offered, and nothing else.
+    pub(crate) fn offers_only_http2(&self) -> bool {
+        self.offers_http2() && self.config.alpn_protocols.len() == 1
+    }
+
     /// The same without an offer of HTTP/2.
     pub(crate) fn without_http2(&self) -> OriginTls {
         OriginTls { config: self.without_http2.clone(), ..self.clone() }

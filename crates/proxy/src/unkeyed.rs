@@ -92,7 +92,10 @@ pub(crate) fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
 
 /// Whether a field, sent as a trailer, could influence an application.
 pub(crate) fn is_suspect(field: &Field<'_>) -> bool {
-    field.name.contains(&b'_')
+    field.id == Name::AcceptEncoding
+        || field.name.contains(&b'_')
+        || field.is(PROXY)
+        || field.is(REAL_IP)
         || is_client_certificate(field)
         || is_of_other_proxies(field)
         || UNKEYED.iter().any(|name| field.is(name))

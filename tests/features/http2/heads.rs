@@ -209,6 +209,7 @@ fn trailers_that_are_forwarded_pass_the_filters_of_http_1() {
     let text = config(&origin, "").replace("[[route]]", "forward_trailers = true\n\n[[route]]");
     let proxy = sandarac().config(text).start();
     let refused = [
+        ("accept-encoding", "br"),
         ("authorization", "x"),
         ("client-cert", ":AA==:"),
         ("content-length", "7"),
@@ -219,11 +220,13 @@ fn trailers_that_are_forwarded_pass_the_filters_of_http_1() {
         ("host", "evil.example"),
         ("if-match", "*"),
         ("max-forwards", "0"),
+        ("proxy", "http://6.6.6.6/"),
         ("range", "bytes=0-"),
         ("trailer", "x"),
         ("via", "x"),
         ("x-forwarded-for", "6.6.6.6"),
         ("x-http-method-override", "PUT"),
+        ("x-real-ip", "6.6.6.6"),
         ("x_underscore", "1"),
     ];
     let all = [&[("x-first", "1")][..], &refused, &[("x-last", "2")]].concat();

@@ -110,6 +110,31 @@ fn a_fixed_answer_of_success_is_none_to_a_request_for_a_tunnel() {
     over_http1.response().expect(405);
 }
 
+/// Regression: it went on to the client, which takes such a response for malformed (RFC 9110 §9.3.6).
+#[test]
+fn the_answer_that_opens_a_tunnel_has_no_length() {
+    let listener = Listener::new();
+    let text = site(&listener.url(), "connect = true", "");
+    let proxy = sandarac().config(text.replace("\"127.0.0.1:0\"", "\"127.0.0.1:0\"\nhttp2 = true")).start();
+    for framing in ["Content-Length: 2", "Transfer-Encoding: chunked"] {
+        let mut client = connect(&proxy);
+        let stream = client.head(&[(":method", "CONNECT"), (":authority", "test.example:443")], false);
+        let mut origin = listener.accept();
+        origin.request_head();
+        origin.send(format!("HTTP/1.1 200 Connected\r\n{framing}\r\nX-Kept: 1\r\n\r\n"));
+        let response = client.begun(stream);
+        assert_eq!((response.status, response.field("x-kept")), (200, Some("1")));
+        assert!(
+            !response.fields.has("content-length") && !response.fields.has("transfer-encoding"),
+            "{response:?}"
+        );
+        client.data(stream, "to the server", true);
+        origin.expect("to the server");
+        origin.send("to the client").finish();
+        assert_eq!(client.response(stream).text(), "to the client");
+    }
+}
+
 #[test]
 fn a_key_of_the_client_is_not_forwarded_beside_the_own_one() {
     let (proxy, origin) = before(|_| reply(403));

@@ -103,7 +103,13 @@ fn te_is_sent_for_clients_that_read_trailers_and_for_grpc() {
     assert_eq!(asked.field("te"), Some("trailers"));
     origin.head(asked.stream, "200", &[], false).trailers(asked.stream, &[("x-late", "1")]);
     assert_eq!(client.response(reads).trailers.get("x-late"), Some("1"));
-    let grpc = client.get("/grpc", &[("content-type", "application/grpc+proto")]);
+    let claims = client.get("/claims", &[("content-type", "application/grpc")]);
+    asked = origin.request();
+    assert_eq!(asked.field("te"), None, "a GET is no call");
+    origin.head(asked.stream, "200", &[], false).trailers(asked.stream, &[("x-late", "1")]);
+    assert!(!client.response(claims).trailers.has("x-late"));
+    let grpc = client.post("/grpc", &[("content-type", "application/grpc+proto")]);
+    client.data(grpc, "call", true);
     asked = origin.request();
     assert_eq!(asked.field("te"), Some("trailers"));
     origin.head(asked.stream, "200", &[], false).trailers(asked.stream, &[("grpc-status", "5")]);
@@ -114,7 +120,8 @@ fn te_is_sent_for_clients_that_read_trailers_and_for_grpc() {
 fn a_response_of_trailers_only_stays_one() {
     let (proxy, listener) = before("");
     let mut client = client(&proxy);
-    let stream = client.get("/", &[("content-type", "application/grpc"), ("te", "trailers")]);
+    let stream = client.post("/", &[("content-type", "application/grpc"), ("te", "trailers")]);
+    client.data(stream, "call", true);
     let mut origin = accept(&listener);
     let asked = origin.request();
     origin.head(asked.stream, "200", &[("content-type", "application/grpc"), ("grpc-status", "12")], true);

@@ -100,8 +100,8 @@ settings! {
         /// them.
         forward_trailers: bool = false;
         /// The most bytes of a response that are read ahead of a client that is slower than the backend, so that the backend
-        /// can serve others. With `"0B"` responses go at the pace of their clients. Event streams, gRPC and responses with
-        /// `X-Accel-Buffering: no` always do.
+        /// can serve others. With `"0B"` responses go at the pace of their clients. Event streams, gRPC over HTTP/2 on both sides
+        /// and responses with `X-Accel-Buffering: no` always do.
         // nginx's proxy_max_temp_file_size.
         read_ahead: BoundedSize<0, { 1 << 40 }> = BoundedSize::of::<{ 1 << 30 }>();
         /// The most bytes of a request body that is gathered; see `gather` of the route. One with a longer `Content-Length` is

@@ -59,6 +59,8 @@ pub(super) struct Http2Client {
     /// Bytes of the body that are still to come, if known.
     remaining: Option<u64>,
     awaits_continue: bool,
+    /// Whether the body may come at any rate.
+    at_any_rate: bool,
     /// When the next piece of the body must have arrived.
     body_deadline: Timer,
     /// The block of a head that is not sent.
@@ -96,6 +98,7 @@ impl Http2Client {
             body,
             remaining,
             awaits_continue: body.expect_continue && remaining != Some(0),
+            at_any_rate: false,
             body_deadline: Timer::new(),
             block: Vec::new(),
             stage: Stage::Awaited,
@@ -165,8 +168,7 @@ impl Client for Http2Client {
             Poll::Ready(step) => step,
             Poll::Pending if self.awaits_continue => return Poll::Pending,
             Poll::Pending => {
-                // The messages of gRPC come when there are some, at no rate.
-                if !self.body.is_stream {
+                if !self.at_any_rate {
                     self.stream.streams.borrow_mut().start_awaiting(self.stream.id);
                 }
                 loop {
@@ -206,6 +208,10 @@ impl Client for Http2Client {
 
     fn awaits_continue(&self) -> bool {
         self.awaits_continue
+    }
+
+    fn take_body_at_any_rate(&mut self, any: bool) {
+        self.at_any_rate = any;
     }
 
     fn pause_body(&mut self) {

@@ -60,7 +60,7 @@ impl ReceivedRequest<'_> {
             length: if has_ended { Some(0) } else { request.content_length },
             expect_continue: request.expect_continue,
             is_tunnel,
-            is_stream: hop::is_grpc(head.fields),
+            is_stream: hop::is_grpc(&head),
         };
         place.streams.open(id, priority, has_ended);
         let mut client = Http2Client::new(streams.clone(), id, peer.clone(), *limits, body);

@@ -104,7 +104,7 @@ pub(crate) async fn relay(
         RelayForm::Recoded(None) => (Length::Told, None),
         RelayForm::Recoded(transform) => (Length::Unknown, transform),
     };
-    let is_conversation = is_conversation(exchange, &fields);
+    let is_conversation = is_conversation(exchange, &link, &fields);
     let mut relay = Relay {
         exchange,
         downstream: down,
@@ -158,10 +158,10 @@ fn release(link: OriginLink, is_uploaded: bool) {
 
 /// Whether a response belongs to a conversation, in which nothing may be old: an event stream, gRPC, or what the application
 /// declares as such, as it does for nginx.
-fn is_conversation(exchange: &Exchange<'_>, fields: &FieldsBuf) -> bool {
+fn is_conversation(exchange: &Exchange<'_>, link: &OriginLink, fields: &FieldsBuf) -> bool {
     let fields = fields.view();
     hop::is_event_stream(fields)
-        || hop::is_grpc(exchange.request.fields)
+        || link.speaks_http2() && hop::is_grpc(&exchange.request)
         || fields.all_named(b"X-Accel-Buffering").any(|value| value.eq_ignore_ascii_case(b"no"))
 }
 

@@ -35,6 +35,10 @@ pub(super) async fn attempt(
     let mut interim = 0;
     let mut upload = Upload::Done;
     let own = context.fields_for(link.backend_id());
+    if let Some(down) = recipient.client() {
+        // The messages of a call come when there are some.
+        down.client.take_body_at_any_rate(request.is_grpc && link.speaks_http2());
+    }
     let arrived = poll_fn(|cx| {
         if !sent {
             sent = true;

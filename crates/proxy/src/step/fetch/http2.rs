@@ -9,7 +9,7 @@ use crate::respond::reason;
 use crate::trailers::{TrailerRule, of_request};
 use sandarac_balance::Address;
 use sandarac_message::{
-    FieldsBuf, Method, Name, ResponseHead, ResponseHeadBuf, Span, TooLarge, decimal, hop, members,
+    FieldsBuf, Method, Name, ResponseHead, ResponseHeadBuf, Span, TooLarge, decimal, members,
 };
 use sandarac_net::{BodyError, BodyStep, Duplex, OriginStream, ReceivedHead, StreamFault, websocket_accept};
 use sandarac_wire::h1::{BodyFraming, Limits};
@@ -111,7 +111,7 @@ impl Http2 {
             encode::request(&mut block, &line, fields.view(), Strings::Plain);
         }
         // gRPC servers demand it, and its clients always read trailers.
-        if request.takes_trailers || hop::is_grpc(received) {
+        if request.takes_trailers || request.is_grpc {
             encode::known(&mut block, Name::Te, b"trailers");
         }
         own.view().iter().for_each(|field| encode::field(&mut block, field.name, field.value));

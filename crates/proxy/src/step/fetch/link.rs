@@ -145,6 +145,11 @@ impl OriginLink {
         }
     }
 
+    /// Whether its backend speaks HTTP/2.
+    pub(crate) fn speaks_http2(&self) -> bool {
+        matches!(self.protocol, Protocol::Http2(_))
+    }
+
     pub(super) fn is_reused(&self) -> bool {
         self.reused
     }

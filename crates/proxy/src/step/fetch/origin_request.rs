@@ -19,6 +19,8 @@ pub(crate) struct OriginRequest<'a> {
     pub(crate) protocols: Option<&'a [u8]>,
     /// Whether the client reads trailers, and the response is for no other client.
     pub(crate) takes_trailers: bool,
+    /// Whether it is a call of gRPC, if the backend speaks HTTP/2.
+    pub(crate) is_grpc: bool,
     /// Whether the response is for one client alone, and therefore unwanted once that client has reset its
     /// connection.
     pub(crate) one_client: bool,

@@ -10,10 +10,13 @@ use sandarac_wire::h1::encode;
 const ADDED_TO_RESPONSE: usize = 352;
 
 /// The fields of a response that begins another protocol. Hop-by-hop fields name that protocol, so they are
-/// included.
+/// included. It has no body, and nothing that describes one (RFC 9110 §8.6, §9.3.6).
 pub(super) fn of_switched(received: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
+    let frames = |name| matches!(name, Name::ContentLength | Name::TransferEncoding);
     let mut kept = FieldsBuf::new();
-    kept.extend(received, |field| !is_of_workers(field.id) && !is_surrogate_only(field.id))?;
+    kept.extend(received, |field| {
+        !frames(field.id) && !is_of_workers(field.id) && !is_surrogate_only(field.id)
+    })?;
     Ok(kept)
 }
 

@@ -9,6 +9,7 @@ use super::retry::fetch;
 use super::trace::{FetchTrace, address};
 use crate::core::Core;
 use crate::forward::{Forward, Purpose};
+use crate::origin_tls::OriginTls;
 use crate::pool::SitePool;
 use crate::requester::Requester;
 use crate::site::Site;
@@ -111,7 +112,7 @@ impl Fetch<'_> {
         let speaks_http2 = || pool.live().backends().iter().any(|backend| backend.address().is_http2());
         self.received.route.gather.unwrap_or(pool.application.is_some())
             && !matches!(self.purpose, Purpose::Tunnel)
-            && !hop::is_grpc(self.request.fields)
+            && !(hop::is_grpc(&self.request) && pool.tls.as_ref().is_some_and(OriginTls::offers_only_http2))
             && !speaks_http2()
     }
 

@@ -94,6 +94,7 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
             tunnel: false,
             protocols: None,
             takes_trailers: false,
+            is_grpc: false,
             one_client: false,
             cgi: None,
             framing: BodyFraming::None,
