@@ -110,9 +110,10 @@ impl Fetch<'_> {
     /// the response before it sends the rest.
     fn gathers(&self, pool: &SitePool) -> bool {
         let speaks_http2 = || pool.live().backends().iter().any(|backend| backend.address().is_http2());
+        let is_conversation = matches!(self.purpose, Purpose::Tunnel)
+            || hop::is_grpc(&self.request) && pool.tls.as_ref().is_some_and(OriginTls::offers_only_http2);
         self.received.route.gather.unwrap_or(pool.application.is_some())
-            && !matches!(self.purpose, Purpose::Tunnel)
-            && !(hop::is_grpc(&self.request) && pool.tls.as_ref().is_some_and(OriginTls::offers_only_http2))
+            && !is_conversation
             && !speaks_http2()
     }
 
