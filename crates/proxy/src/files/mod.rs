@@ -46,7 +46,7 @@ use sandarac_policy::{FileRule, RequestParts, RouteId};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
-use tree::{Absent, On, Tree};
+use tree::{Absent, On, Tree, refused};
 
 /// How long a request waits for a disk.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -288,14 +288,6 @@ impl ListingFound {
             let _ = fields.push(name, value);
         }
         Ok(Synthetic { status: 200, fields, body: page.into() })
-    }
-}
-
-fn refused(absent: Absent) -> FileRefusal {
-    match absent {
-        Absent::Refused(refusal) => refusal,
-        // A thread waits for what it asks.
-        Absent::Waits => FileRefusal::Unreadable,
     }
 }
 

@@ -3,8 +3,8 @@
 use super::refusal::FileRefusal;
 use super::representation::EditsOf;
 use super::resolve::{Asked, Resolution, resolve};
-use super::tree::{On, Tree};
-use super::{FileFound, PATIENCE, refused};
+use super::tree::{On, Tree, refused};
+use super::{FileFound, PATIENCE};
 use sandarac_net::{off_core, within};
 use sandarac_policy::{Edits, FileRule, RequestParts};
 use std::fs::canonicalize;

@@ -3,8 +3,7 @@
 
 use super::name::relative;
 use super::refusal::FileRefusal;
-use super::refused;
-use super::tree::{On, Tree, refusal};
+use super::tree::{On, Tree, refusal, refused};
 use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::Errno;
 use sandarac_policy::FileRule;

@@ -192,6 +192,14 @@ fn is_local(file: impl AsFd) -> bool {
     fstatfs(file).is_ok_and(|about| !REMOTE.contains(&(about.f_type as u32)))
 }
 
+/// The reason why a thread, which waits for what it asks, gets nothing.
+pub(super) fn refused(absent: Absent) -> FileRefusal {
+    match absent {
+        Absent::Refused(refusal) => refusal,
+        Absent::Waits => FileRefusal::Unreadable,
+    }
+}
+
 /// The reason of a failure to open something.
 pub(super) fn refusal(errno: Errno) -> FileRefusal {
     match errno {
