@@ -109,10 +109,12 @@ impl Fetch<'_> {
     /// Whether the body is gathered if its length allows that. Never in a conversation, where the client may wait for a part of
     /// the response before it sends the rest.
     fn gathers(&self, pool: &SitePool) -> bool {
+        let is_call =
+            || hop::is_grpc(&self.request) && pool.tls.as_ref().is_some_and(OriginTls::offers_only_http2);
         let speaks_http2 = || pool.live().backends().iter().any(|backend| backend.address().is_http2());
         self.received.route.gather.unwrap_or(pool.application.is_some())
             && !matches!(self.purpose, Purpose::Tunnel)
-            && !(hop::is_grpc(&self.request) && pool.tls.as_ref().is_some_and(OriginTls::offers_only_http2))
+            && !is_call()
             && !speaks_http2()
     }
 
