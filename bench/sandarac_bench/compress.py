@@ -4,55 +4,34 @@ An nginx on the other core serves the plain bodies as files. The clients ask in 
 proxy has one response at a time to compress.
 """
 
-import argparse
 import http.client
 import json
 import os
 import random
 import shutil
-import signal
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
-from . import machine, peers, record, tools
-from .process import Daemon, StartFailed
+from . import peers, record, tools
+from .in_turns import measure
+from .process import Daemon
 
 _SIZE = 100_000
 _LEVELS = range(1, 10)
 _SANDARAC = {"gzip": ("fast", "normal", "best"), "br": ("fast", "normal", "best"), "zstd": ("fast", "normal", "best")}
 
+#: What `--help` says.
+_DESCRIPTION = (
+    "Measures the CPU time per response of 100 KB of HTML and of JSON that pass through Sandarac and through "
+    "nginx with its gzip filter, and are compressed on the way. The bar: gzip costs no more than nginx's at a body "
+    "that is not larger."
+)
+
 
 def main(arguments=None):
-    """Runs the lines. Exit status: 0 the bar is met, 1 it is missed, 2 it could not run."""
-    options = _parse(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        run = _run(options)
-    except (tools.Missing, StartFailed) as failure:
-        print(failure, file=sys.stderr)
-        return 2
-    missed = [line["body"] for line in run["bars"] if not line["met"]]
-    print(f"kept in {record.keep(run, options.out, '-compress')}")
-    return int(bool(missed))
-
-
-def _parse(arguments):
-    parser = argparse.ArgumentParser(
-        prog="bench/compress",
-        description="Measures the CPU time per response of 100 KB of HTML and of JSON that pass through Sandarac and through "
-        "nginx with its gzip filter, and are compressed on the way. The bar: gzip costs no more than nginx's at a body "
-        "that is not larger.",
-    )
-    parser.add_argument("--binary", type=Path, help="the sandarac to measure (default: the release build)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of a line (default: %(default)s)")
-    parser.add_argument("--requests", type=int, default=400, help="responses of a sample (default: %(default)s)")
-    parser.add_argument("--cores", default="0,1", help="core of the proxy, core of everything else (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="where to write the results (default: bench/runs/DATE-compress.json)")
-    options = parser.parse_args(arguments)
-    options.cores = machine.two_cores(parser, options.cores)
-    return options
+    """Runs the lines."""
+    return measure(_run, arguments, "compress", _DESCRIPTION, rounds=5, requests=400, of="responses")
 
 
 def bodies():

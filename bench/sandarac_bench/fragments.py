@@ -4,18 +4,16 @@ An nginx on the other core serves pages and fragments as files. The client asks 
 take turns, and so do the pages of a round.
 """
 
-import argparse
 import http.client
 import os
 import shutil
-import signal
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
-from . import machine, peers, record, tools
-from .process import Daemon, StartFailed
+from . import peers, record, tools
+from .in_turns import measure
+from .process import Daemon
 
 #: A line of markup. Pages are cut between lines: Varnish finds no tag within another.
 _LINE = "<p>A line of a page, as long as many.</p>\n"
@@ -27,36 +25,17 @@ _FRAGMENT = 24
 #: The bars: a page, and what it may cost, as multiples of other lines.
 _BARS = {"one-own": {"own": 1, "plain": 1.3}, "ten-cached": {"plain": 3}}
 
+#: What `--help` says.
+_DESCRIPTION = (
+    "Measures the CPU time per page of 10 KB: without fragments (plain), with one that is not stored (one-own), and with "
+    "ten that are (ten-cached), beside the pass of such a fragment alone (own), through Sandarac and Varnish. The bars: "
+    "one-own costs no more than own and 1.3 times plain, ten-cached no more than three times plain."
+)
+
 
 def main(arguments=None):
-    """Runs the lines. Exit status: 0 the bars are met, 1 one is missed, 2 it could not run."""
-    options = _parse(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        run = _run(options)
-    except (tools.Missing, StartFailed) as failure:
-        print(failure, file=sys.stderr)
-        return 2
-    missed = [bar["page"] for bar in run["bars"] if not bar["met"]]
-    print(f"kept in {record.keep(run, options.out, '-fragments')}")
-    return int(bool(missed))
-
-
-def _parse(arguments):
-    parser = argparse.ArgumentParser(
-        prog="bench/fragments",
-        description="Measures the CPU time per page of 10 KB: without fragments (plain), with one that is not stored (one-own), and with "
-        "ten that are (ten-cached), beside the pass of such a fragment alone (own), through Sandarac and Varnish. The bars: "
-        "one-own costs no more than own and 1.3 times plain, ten-cached no more than three times plain.",
-    )
-    parser.add_argument("--binary", type=Path, help="the sandarac to measure (default: the release build)")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of a line (default: %(default)s)")
-    parser.add_argument("--requests", type=int, default=4000, help="pages of a sample (default: %(default)s)")
-    parser.add_argument("--cores", default="0,1", help="core of the proxy, core of everything else (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="where to write the results (default: bench/runs/DATE-fragments.json)")
-    options = parser.parse_args(arguments)
-    options.cores = machine.two_cores(parser, options.cores)
-    return options
+    """Runs the lines."""
+    return measure(_run, arguments, "fragments", _DESCRIPTION, rounds=7, requests=4000, of="pages")
 
 
 def _with_includes(urls):
