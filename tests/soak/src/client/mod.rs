@@ -18,7 +18,7 @@ use sandarac_test_support::{Address, Conn, Trouble};
 use crate::Only;
 use crate::ask::{Ask, show};
 use crate::certificate;
-use crate::oracle::{Received, Sent, judge};
+use crate::oracle::{Received, Sent, judge, was_cut_off};
 use crate::origin::STACK;
 use crate::random::Random;
 use crate::stage::Stage;
@@ -256,7 +256,8 @@ impl Visitor {
             Trouble::Reset(_) if line.slow || sent.shaky => return,
             // A request is given up when its client closes.
             Trouble::Closed(_) if line.ended => return,
-            Trouble::Closed(_) | Trouble::Reset(_) if sent.was_cut_off(&self.stage) => return,
+            // All the time of the connection that the process has waited counts.
+            Trouble::Closed(_) | Trouble::Reset(_) if was_cut_off(&self.stage, line.opened) => return,
             _ => Rule::Silence,
         };
         self.report(line, sent, Complaint::new(rule, "a response"), format!("{trouble:?}"));

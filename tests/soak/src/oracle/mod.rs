@@ -58,6 +58,14 @@ pub(crate) enum Outcome {
 /// From then on the process may cut off a client under memory pressure.
 const HURRY: Duration = Duration::from_secs(2);
 
+/// Whether a client that the process has waited for at times since `since` may have been so slow, on a busy machine, that it was
+/// cut off. Counts it: the process has to have counted as many.
+pub(crate) fn was_cut_off(stage: &Stage, since: Instant) -> bool {
+    let was = since.elapsed() >= HURRY;
+    stage.verdict.add(Count::CutOff, u64::from(was));
+    was
+}
+
 impl Sent {
     /// Takes note of what is true now, immediately before the request goes out.
     pub(crate) fn now(ask: Ask, stage: &Stage) -> Sent {
@@ -67,14 +75,6 @@ impl Sent {
         };
         let shaky = !ask.pool.is_steady();
         Sent { ask, at: Instant::now(), floors, shaky }
-    }
-
-    /// Whether the client, on a busy machine, may have been so slow that the process cut it off. Counts it: the process has to
-    /// have counted as many.
-    pub(crate) fn was_cut_off(&self, stage: &Stage) -> bool {
-        let was = self.at.elapsed() >= HURRY;
-        stage.verdict.add(Count::CutOff, u64::from(was));
-        was
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn judge(stage: &Stage, sent: &Sent, received: &Received) -> Result<O
         && !disturbed
         && !slowly
         && !by_another
-        && !sent.was_cut_off(stage)
+        && !was_cut_off(stage, sent.at)
     {
         return Err(Complaint::new(Rule::Broken, "the whole response, which its origin gave"));
     }
