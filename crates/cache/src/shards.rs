@@ -77,8 +77,8 @@ impl Shards {
         self.lock(key.shard_bits() as usize & (self.shards.len() - 1))
     }
 
-    /// Whether the next victim is one of the small queues. What readers and leases hold is no part of a queue, so the share is that
-    /// of what the queues hold, not of the whole store.
+    /// Whether the next victim is one of the small queues. What readers and leases hold is no part of a queue, so the
+    /// share is that of what the queues hold, not of the whole store.
     pub(crate) fn small_exceeds_its_share(&self) -> bool {
         let [small, main] = [&self.small_bytes, &self.main_bytes].map(|bytes| bytes.load(Relaxed) as f64);
         small * self.budget.limit() as f64 > self.small_share() as f64 * (small + main)

@@ -89,7 +89,8 @@ struct Attribute<'a> {
 }
 
 impl Attribute<'_> {
-    /// The first attribute of `rest`, whose value MUST be in quotes. `Some(None)` if there is no more, `None` if it is malformed.
+    /// The first attribute of `rest`, whose value MUST be in quotes. `Some(None)` if there is no more, `None` if it is
+    /// malformed.
     fn parse(rest: &[u8]) -> Option<Option<Attribute<'_>>> {
         let rest = rest.trim_ascii_start();
         if rest.is_empty() {

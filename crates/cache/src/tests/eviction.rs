@@ -274,8 +274,9 @@ fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
     }
 }
 
-/// Regression: leases came on top of what objects without proven worth may take, so that both together filled the store. And where
-/// readers hold most of a store, the small queue never reaches its share of the whole: each new head took the place of a popular object.
+/// Regression: leases came on top of what objects without proven worth may take, so that both together filled the
+/// store. And where readers hold most of a store, the small queue never reaches its share of the whole: each new head
+/// took the place of a popular object.
 #[test]
 fn what_slow_readers_hold_and_what_waits_for_them_pushes_out_nothing_that_is_popular() {
     let limit = 32 << 20;

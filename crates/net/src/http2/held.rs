@@ -33,8 +33,8 @@ impl HeldByStreams {
         self.allowed.store(bytes, Relaxed);
     }
 
-    /// Whether a connection whose streams hold `bytes` has to let go of them: all hold too much, and it holds no less than others
-    /// do on average. So clients that take most of the memory do not have those cut off that take little.
+    /// Whether a connection whose streams hold `bytes` has to let go of them: all hold too much, and it holds no less
+    /// than others do on average. So clients that take most of the memory do not have those cut off that take little.
     pub(super) fn presses(&self, bytes: usize) -> bool {
         let all = self.bytes();
         all > self.allowed.load(Relaxed) && bytes > 0 && bytes >= all / self.connections.load(Relaxed).max(1)

@@ -23,8 +23,9 @@ pub(super) const READ: OFlags =
 
 const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens `name` with `flags`, relative to the `root` of `rule`, which is open. Every step opens one name in a directory that is held open,
-/// and no step follows a link, so that whatever others rename meanwhile, nothing outside the trees is reached.
+/// Opens `name` with `flags`, relative to the `root` of `rule`, which is open. Every step opens one name in a directory
+/// that is held open, and no step follows a link, so that whatever others rename meanwhile, nothing outside the trees is
+/// reached.
 pub(super) fn walk(root: &OwnedFd, rule: &FileRule, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut at = Position { root, rule, flags, within: rule.root.clone(), base: None, stack: Vec::new() };
     let mut ahead: VecDeque<Vec<u8>> = parts(name).map(<[u8]>::to_vec).collect();

@@ -1,4 +1,4 @@
-//! What a page is made of: a template, or a body that is parsed as it arrives.
+//! The parts of a page: those of a template, or of a body that is parsed as it arrives.
 
 use crate::step::fetch::OriginLink;
 use crate::{Counter, Counters};

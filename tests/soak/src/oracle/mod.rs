@@ -58,8 +58,8 @@ pub(crate) enum Outcome {
 /// From then on the process may cut off a client under memory pressure.
 const HURRY: Duration = Duration::from_secs(2);
 
-/// Whether a client that the process has waited for at times since `since` may have been so slow, on a busy machine, that it was
-/// cut off. Counts it: the process has to have counted as many.
+/// Whether a client that the process has waited for at times since `since` may have been so slow, on a busy machine,
+/// that it was cut off. Counts it: the process has to have counted as many.
 pub(crate) fn was_cut_off(stage: &Stage, since: Instant) -> bool {
     let was = since.elapsed() >= HURRY;
     stage.verdict.add(Count::CutOff, u64::from(was));

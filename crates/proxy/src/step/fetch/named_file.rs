@@ -1,6 +1,6 @@
-//! `X-Accel-Redirect` and `X-Sendfile`: a response names a file, which is sent in place of its body. The backend is released at
-//! once. The whole file stands in the response, which may be stored; a client whose response is not stored gets what it asks for
-//! of the file ([`answer_from_file`]).
+//! `X-Accel-Redirect` and `X-Sendfile`: a response names a file, which is sent in place of its body. The backend is
+//! released at once. The whole file stands in the response, which may be stored; a client whose response is not stored
+//! gets what it asks for of the file ([`answer_from_file`]).
 //!
 //! Neither field ever reaches a client. From a pool that may not use it, it has no other effect.
 
@@ -141,8 +141,8 @@ async fn send(
     Ok(Box::new(OriginResponse { link, head, switched, requested, received, upload, only_if_stated, file }))
 }
 
-/// The answer to the conditions and ranges of a request whose response is not stored. A response with another status than 200 is
-/// sent as it is, and so is one without a file.
+/// The answer to the conditions and ranges of a request whose response is not stored. A response with another status
+/// than 200 is sent as it is, and so is one without a file.
 ///
 /// # Errors
 /// [`Fault::HeadTooLarge`].
