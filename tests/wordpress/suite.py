@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import urllib.parse
 
@@ -247,6 +248,41 @@ def no_source_is_sent_and_nothing_among_uploads_runs(site):
     assert Browser(site).get("/wp-content/uploads/evil.php").status == 403
 
 
+def how_to_blocks(kind):
+    """The blocks of one kind in the part about WordPress of the page about personal corners, without their indentation."""
+    with open(os.path.join(ROOT, "docs/how-to/one-personal-corner.md"), encoding="utf-8") as file:
+        part = file.read().split("\n## WordPress\n", 1)[1]
+    return [textwrap.dedent(block) for block in re.findall(rf"^ *```{kind}\n(.*?)^ *```", part, re.DOTALL | re.MULTILINE)]
+
+
+def members_get_cached_pages_with_a_corner_of_their_own(site):
+    """As the page says, word for word."""
+    [plugin] = how_to_blocks("php")
+    corner, stored = how_to_blocks("text")
+    site.write("wordpress/wp-content/mu-plugins/personal-corner.php", plugin)
+    with open(site.path("sandarac.toml"), encoding="utf-8") as file:
+        text = file.read()
+    text = text.replace('"wordpress_logged_in_*", "wordpress_sec_*", ', "")
+    before, uploads, pages = text.partition("# Uploads:")
+    first, pool, rest = (uploads + pages).rpartition('pool = "wordpress"\n')
+    corner = corner.replace("/srv/wordpress", site.wordpress)
+    site.write("sandarac.toml", f"{before}{corner}\n{first}{pool}fragments = true\n{rest}\n{stored}")
+    command = [os.environ["SANDARAC_BIN"], "reload", "--admin", site.path("admin")]
+    told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert told.returncode == 0, (told.returncode, told.stdout)
+
+    editor, stranger = Browser(site).log_in(), Browser(site)
+    _, page = editor.publish("Members", "All see this.")
+    made, own, public = editor.get(page), editor.get(page), stranger.get(page)
+    assert not is_hit(made) and is_hit(own) and is_hit(public), (made.cache, own.cache, public.cache)
+    for seen in (made, own):
+        assert "All see this." in seen.text, (seen.status, seen.text[:2000])
+        assert f"Hello, {USER}." in seen.text and "wpadminbar" not in seen.text, seen.text[:2000]
+    assert "Hello" not in public.text and "Log in</a>" in public.text, public.text[:2000]
+    for seen in (made, own, public):
+        assert "<esi:" not in seen.text and seen.getheader("Cache-Control") == "private, no-cache", seen.getheaders()
+
+
 TESTS = [
     the_installer_sets_up_a_site,
     a_page_is_made_once_for_all_visitors,
@@ -254,6 +290,7 @@ TESTS = [
     an_edit_is_seen_by_everyone_at_once,
     an_upload_of_20_mb_is_served_as_a_file,
     no_source_is_sent_and_nothing_among_uploads_runs,
+    members_get_cached_pages_with_a_corner_of_their_own,
 ]
 
 
