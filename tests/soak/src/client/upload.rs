@@ -37,7 +37,8 @@ impl Visitor {
             _ => self.random.within(100_000, 2_000_000),
         };
         let nonce = self.stage.nonce();
-        let behaviour = Behaviour::choose(Pool::Upload, "POST", &mut self.random);
+        let pool = self.random.weighted(&[(3, Pool::Upload), (1, Pool::Cgi)]);
+        let behaviour = Behaviour::choose(pool, "POST", &mut self.random);
         let body: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| self.random.next().to_le_bytes()).collect();
         let body = &body[..length as usize];
         let echo = Echo {
@@ -48,7 +49,7 @@ impl Visitor {
             sum: Some(sum(body)),
         };
         let mut ask =
-            Ask { method: "POST", ..Ask::get(Pool::Upload, "/upload".to_owned(), Wants::Echo(echo)) }
+            Ask { method: "POST", ..Ask::get(pool, "/upload".to_owned(), Wants::Echo(echo)) }
                 .with("X-Nonce", nonce.to_string())
                 .with(behaviour::FIELD, behaviour.value(false))
                 .with(LENGTH, length.to_string());
