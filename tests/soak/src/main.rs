@@ -6,6 +6,7 @@
 
 mod ask;
 mod behaviour;
+mod busy;
 mod certificate;
 mod chores;
 mod client;

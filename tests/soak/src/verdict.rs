@@ -85,7 +85,8 @@ table! {
         Restarts "restarts",
         Strays "stray responses of origins",
         Excused "undetectable",
-        CutOff "cut off though not slow on purpose",
+        CutOff "cut off because the machine kept them from reading",
+        SlowCutOff "cut off because they take little at a time",
         TooSlow "clients that Sandarac found too slow",
     }
 }

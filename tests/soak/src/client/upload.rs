@@ -48,11 +48,10 @@ impl Visitor {
             address: Some(line.address.clone()),
             sum: Some(sum(body)),
         };
-        let mut ask =
-            Ask { method: "POST", ..Ask::get(pool, "/upload".to_owned(), Wants::Echo(echo)) }
-                .with("X-Nonce", nonce.to_string())
-                .with(behaviour::FIELD, behaviour.value(false))
-                .with(LENGTH, length.to_string());
+        let mut ask = Ask { method: "POST", ..Ask::get(pool, "/upload".to_owned(), Wants::Echo(echo)) }
+            .with("X-Nonce", nonce.to_string())
+            .with(behaviour::FIELD, behaviour.value(false))
+            .with(LENGTH, length.to_string());
         let chunked = self.random.percent(40);
         ask = if chunked {
             ask.with("Transfer-Encoding", "chunked")
@@ -75,7 +74,7 @@ impl Visitor {
                     line.requests += 1;
                     let mut response = head;
                     let end = line.conn.try_response_body("POST", &mut response);
-                    self.consider(line, &sent, &Received { response, end, slowly: false });
+                    self.consider(line, &sent, &Received { response, end, pace: line.pace });
                     return false;
                 }
                 Ok(_) => {}
