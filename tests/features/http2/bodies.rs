@@ -70,7 +70,8 @@ fn a_get_that_an_empty_frame_ends_at_once_has_no_body() {
     assert_eq!(origin.count(), 1);
 }
 
-/// A request is complete with END_STREAM only (RFC 9113 §8.1), and more than Content-Length makes it malformed (§8.1.1).
+/// A request is complete with END_STREAM only (RFC 9113 §8.1), and more than Content-Length makes it malformed
+/// (§8.1.1).
 #[test]
 fn an_upload_of_its_length_is_not_whole_before_its_stream_has_ended() {
     let listener = Listener::new();

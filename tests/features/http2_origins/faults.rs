@@ -24,7 +24,8 @@ fn a_body_that_contradicts_its_length_never_looks_whole_and_is_not_stored() {
     }
 }
 
-/// A response is complete with END_STREAM only (RFC 9113 §8.1), and more than Content-Length makes it malformed (§8.1.1).
+/// A response is complete with END_STREAM only (RFC 9113 §8.1), and more than Content-Length makes it malformed
+/// (§8.1.1).
 #[test]
 fn a_body_of_its_length_is_not_whole_before_its_stream_has_ended() {
     const INTERNAL_ERROR: u32 = 2;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The time for which this thread has computed, or waited for a processor, since it began. Zero where the system does not
-/// tell, so that nothing is excused there.
+/// The time for which this thread has computed, or waited for a processor, since it began. Zero where the system does
+/// not tell, so that nothing is excused there.
 pub(crate) fn busy() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let times = told.split_whitespace().take(2).filter_map(|nanoseconds| nanoseconds.parse().ok());

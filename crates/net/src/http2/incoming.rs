@@ -26,11 +26,11 @@ pub(super) enum Arrived {
     End(FieldsBuf),
 }
 
-/// Moves at most `most` bytes of `data`, which has arrived, to `into`, which MUST be empty. Returns how many. `announced` is
-/// how many the body still has by its Content-Length, and `has_ended` whether its stream has ended.
+/// Moves at most `most` bytes of `data`, which has arrived, to `into`, which MUST be empty. Returns how many.
+/// `announced` is how many the body still has by its Content-Length, and `has_ended` whether its stream has ended.
 ///
-/// The last byte waits for that end. Until then the message is not complete (RFC 9113 §8.1), and it would be malformed if
-/// more came (§8.1.1): over HTTP/1 a receiver that had all bytes would take it for whole.
+/// The last byte waits for that end. Until then the message is not complete (RFC 9113 §8.1), and it would be malformed
+/// if more came (§8.1.1): over HTTP/1 a receiver that had all bytes would take it for whole.
 pub(super) fn take_data(
     data: &mut Vec<u8>,
     into: &mut Vec<u8>,

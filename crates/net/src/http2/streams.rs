@@ -443,8 +443,8 @@ impl Streams {
         request.map_or((0, None), |request| (request.data.len(), request.end.as_ref()))
     }
 
-    /// The next step of a request body, of which Content-Length `announced` so many bytes that were not taken. Data is moved to
-    /// `into`, which MUST be empty.
+    /// The next step of a request body, of which Content-Length `announced` so many bytes that were not taken. Data is
+    /// moved to `into`, which MUST be empty.
     pub(super) fn poll_body(
         &mut self,
         id: u32,

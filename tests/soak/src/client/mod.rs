@@ -243,9 +243,9 @@ impl Visitor {
         }
     }
 
-    /// A request without an answer is a fault, and a connection that hangs always. A connection may end while the process is
-    /// disturbed, with a reset where an origin broke off and the beginning of the response was still on its way, or because
-    /// the client was cut off.
+    /// A request without an answer is a fault, and a connection that hangs always. A connection may end while the
+    /// process is disturbed, with a reset where an origin broke off and the beginning of the response was still on its
+    /// way, or because the client was cut off.
     fn unanswered(&self, line: &About, sent: &Sent, trouble: &Trouble) {
         self.stage.verdict.count(Count::Unanswered);
         let rule = match trouble {

@@ -69,12 +69,12 @@ pub(crate) enum Outcome {
     OriginError,
 }
 
-/// How long a client has to have been kept from reading before it may be cut off. Under memory pressure, the process waits
-/// for a client for 2 s. A part of them may be the wait of the process itself for a processor.
+/// How long a client has to have been kept from reading before it may be cut off. Under memory pressure, the process
+/// waits for a client for 2 s. A part of them may be the wait of the process itself for a processor.
 const KEPT_FROM_READING: Duration = Duration::from_secs(1);
 
-/// Whether the process may have cut off a client of this pace: it takes little at a time, or a busy machine kept it from
-/// reading. Counts it: the process has to have counted as many.
+/// Whether the process may have cut off a client of this pace: it takes little at a time, or a busy machine kept it
+/// from reading. Counts it: the process has to have counted as many.
 pub(crate) fn was_cut_off(stage: &Stage, pace: Pace) -> bool {
     match pace {
         Pace::Slow | Pace::Narrow => stage.verdict.count(Count::SlowCutOff),

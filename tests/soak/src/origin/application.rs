@@ -1,4 +1,5 @@
-//! A FastCGI application before a backend: each request becomes a connection to the backend, whatever that does with it.
+//! A FastCGI application before a backend: each request becomes a connection to the backend, whatever that does with
+//! it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -427,8 +427,8 @@ impl Streams {
         }
     }
 
-    /// The next step of the body, if there is one. At most `most` bytes are moved to `into`, which MUST be empty. `announced`
-    /// is how many the body still has by its Content-Length.
+    /// The next step of the body, if there is one. At most `most` bytes are moved to `into`, which MUST be empty.
+    /// `announced` is how many the body still has by its Content-Length.
     pub(super) fn body_step(
         &mut self,
         id: u32,
