@@ -1,4 +1,4 @@
-//! HTTP/2 with real clients: curl, nghttp, h2load, and Chromium without a screen.
+//! HTTP/2 with real clients: curl, nghttp, h2load, and Chromium without a screen; and with nghttpd as a backend.
 //!
 //! `./check` installs them from Debian; without one of them its test fails and says so. `cargo test` of the workspace leaves
 //! this out; `cargo test -p sandarac-server --test http2-clients` runs it.
@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "the rest is for the features' tests of TLS")]
 #[path = "../features/ca.rs"]
 mod ca;
+mod nghttpd;
 
 use std::process::{Command, Stdio};
 

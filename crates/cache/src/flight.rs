@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use sandarac_message::caching::{RequestDirectives, Reuse};
+use sandarac_message::caching::Reuse;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::body_writer::BodyWriter;
@@ -295,7 +295,7 @@ impl Drop for Waiter {
 fn answers(object: &Object, query: &Query<'_>, now: Timestamp) -> bool {
     let asked = match object.copy() {
         Some(copy) if copy.is_found() => *query.directives,
-        _ => RequestDirectives { no_cache: false, max_age: None, ..*query.directives },
+        _ => query.directives.of_newer_response(),
     };
     object.vary().matches(query.fields)
         && object.answers(query.part)

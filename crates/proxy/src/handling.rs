@@ -6,6 +6,7 @@ use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::tally::{MissReason, NoStore};
 use sandarac_cache::Object;
+use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::{CacheStatus, Forward};
 use sandarac_message::{FieldsBuf, Name, Timestamp};
@@ -105,6 +106,20 @@ impl Handling {
             collapsed: false,
             uncompressed: None,
         }
+    }
+
+    /// Records how a stored response answers a request. False if it may not, because it became stale after it was
+    /// found: its time ended, or a soft purge matched it.
+    pub(crate) fn reuse(&mut self, object: &Object, directives: &RequestDirectives, now: Timestamp) -> bool {
+        // Read once, because a purge may change them at any time.
+        let lifetimes = object.lifetimes();
+        self.outcome = match lifetimes.reuse(directives, now) {
+            Reuse::Fresh | Reuse::MaxStale => Outcome::Hit,
+            Reuse::StaleWhileRevalidate => Outcome::Stale,
+            Reuse::Revalidate | Reuse::Gone => return false,
+        };
+        self.ttl = Some(lifetimes.ttl(now));
+        true
     }
 
     /// Whether the response comes from the store without a request to the origin, so that it must carry an

@@ -64,18 +64,13 @@ impl Known<'_> {
             Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
             other => return Err(Some((key, other))),
         };
-        if !tier::is_trusted(&object, tier::now) {
-            let found =
-                if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
-            return Err(Some((key, found)));
-        }
-        if received.route.fragments.is_some_and(|rule| may_be_page(rule, &object)) {
-            let found =
-                if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
-            return Err(Some((key, found)));
-        }
         let form = received.route.compress.as_deref().map(|rule| recode::known(rule, head.fields, &object));
-        if let Some(KnownForm::Unmade) = form {
+        let mut handling = Handling::new(outcome);
+        let takes_exchange = !tier::is_trusted(&object, tier::now)
+            || received.route.fragments.is_some_and(|rule| may_be_page(rule, &object))
+            || matches!(form, Some(KnownForm::Unmade))
+            || !handling.reuse(&object, &directives, now);
+        if takes_exchange {
             let found =
                 if outcome == Outcome::Hit { Lookup::Hit(object) } else { Lookup::Stale(object, flight) };
             return Err(Some((key, found)));
@@ -83,8 +78,6 @@ impl Known<'_> {
         if let Some(flight) = flight {
             revalidate(core, site, head, received, pool, flight);
         }
-        let ttl = object.lifetimes().ttl(now);
-        let mut handling = Handling { ttl: Some(ttl), ..Handling::new(outcome) };
         let (object, original) = match form {
             None | Some(KnownForm::Unmade) => (object, None),
             Some(KnownForm::Recoded(recoded)) => (recoded, Some(object)),

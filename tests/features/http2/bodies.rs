@@ -1,4 +1,4 @@
-//! Bodies of GET and HEAD.
+//! Bodies of requests.
 
 use sandarac_test_support::http2::{END_STREAM, Http2, frame, kind, usual};
 use sandarac_test_support::{Listener, reply};
@@ -68,4 +68,35 @@ fn a_get_that_an_empty_frame_ends_at_once_has_no_body() {
     let response = client.response(stream);
     assert!(response.is_hit(), "{response:?}");
     assert_eq!(origin.count(), 1);
+}
+
+/// A request is complete with END_STREAM only (RFC 9113 §8.1), and more than Content-Length makes it malformed
+/// (§8.1.1).
+#[test]
+fn an_upload_of_its_length_is_not_whole_before_its_stream_has_ended() {
+    let listener = Listener::new();
+    let text = site(&listener.url(), "", "").replace("\"127.0.0.1:0\"", "\"127.0.0.1:0\"\nhttp2 = true");
+    let proxy = sandarac().config(text).start();
+    for end in ["cancelled", "more"] {
+        let mut client = connect(&proxy);
+        let stream = client.post("/", &[("content-length", "10")]);
+        client.data(stream, "ten bytes.", false);
+        let mut conn = listener.accept();
+        let mut request = conn.request_head();
+        client.settle();
+        match end {
+            "cancelled" => client.reset(stream),
+            _ => client.data(stream, "!", true),
+        };
+        assert!(conn.try_request_body(&mut request).is_err(), "{end}: {request:?}");
+    }
+    let mut client = connect(&proxy);
+    let stream = client.post("/", &[("content-length", "10")]);
+    client.data(stream, "ten bytes.", false);
+    let mut conn = listener.accept();
+    let mut request = conn.request_head();
+    client.settle();
+    client.data(stream, "", true);
+    conn.try_request_body(&mut request).expect("the whole body");
+    assert_eq!(request.body, b"ten bytes.");
 }

@@ -24,6 +24,79 @@ fn a_body_that_contradicts_its_length_never_looks_whole_and_is_not_stored() {
     }
 }
 
+/// A response is complete with END_STREAM only (RFC 9113 §8.1), and more than Content-Length makes it malformed
+/// (§8.1.1).
+#[test]
+fn a_body_of_its_length_is_not_whole_before_its_stream_has_ended() {
+    const INTERNAL_ERROR: u32 = 2;
+    const NO_ERROR: u32 = 0;
+    for (cache, fields) in [("pass", "no-store"), ("lookup", "max-age=60")] {
+        let listener = Listener::new();
+        let proxy = proxy(&[&listener], "", cache);
+        let mut origin = None;
+        for path in ["/more", "/reset", "/left", "/trailers"] {
+            let mut conn = proxy.connect();
+            conn.send(get(path).to_bytes());
+            let origin = origin.get_or_insert_with(|| accept(&listener));
+            let asked = origin.request();
+            let fields = [("content-length", "10"), ("cache-control", fields)];
+            origin.head(asked.stream, "200", &fields, false).data(asked.stream, "ten bytes.", false);
+            // The proxy has all that the backend sent.
+            origin.settle();
+            match path {
+                "/more" => origin.data(asked.stream, "!", true),
+                "/reset" => origin.reset(asked.stream, INTERNAL_ERROR),
+                "/left" => origin.reset(asked.stream, NO_ERROR),
+                _ => origin.trailers(asked.stream, &[(":status", "200")]),
+            };
+            let mut response = conn.response_head();
+            assert!(conn.try_response_body("GET", &mut response).is_err(), "{cache} {path}: {response:?}");
+            // Nothing that looks whole is stored.
+            if cache == "lookup" {
+                let mut conn = proxy.connect();
+                conn.send(get(path).to_bytes());
+                let again = origin.request();
+                origin.answer(again.stream, "again");
+                assert_eq!(conn.response().text(), "again");
+            }
+        }
+    }
+}
+
+/// The reset asks for no more of the upload (RFC 9113 §8.1).
+#[test]
+fn a_reset_after_the_end_of_a_response_takes_nothing_of_it() {
+    let (proxy, listener) = before("");
+    let mut conn = proxy.connect();
+    conn.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nbegun");
+    let mut origin = accept(&listener);
+    let asked = origin.request();
+    origin.head(asked.stream, "200", &[("content-length", "10")], false);
+    origin.data(asked.stream, "ten bytes.", true).reset(asked.stream, 0);
+    assert_eq!(conn.response().text(), "ten bytes.");
+}
+
+/// The end may come in a frame of its own, some time after the last byte.
+#[test]
+fn a_body_whose_stream_ends_later_is_whole_then() {
+    let (proxy, listener) = before("");
+    let mut conn = proxy.connect();
+    conn.send(get("/").to_bytes());
+    let mut origin = accept(&listener);
+    let asked = origin.request();
+    origin.head(asked.stream, "200", &[("content-length", "10")], false);
+    origin.data(asked.stream, "ten bytes.", false);
+    let mut response = conn.response_head();
+    assert_eq!(conn.try_read(9).expect("all but the last byte"), b"ten bytes");
+    origin.data(asked.stream, "", true);
+    assert_eq!(conn.try_read(1).expect("the last byte"), b".");
+    response.body.clear();
+    conn.send(get("/next").to_bytes());
+    let next = origin.request();
+    origin.answer(next.stream, "next");
+    assert_eq!(conn.response().text(), "next");
+}
+
 #[test]
 fn a_violation_of_the_protocol_ends_the_connection_and_not_the_next_one() {
     let (proxy, listener) = before("retries = 0");

@@ -57,10 +57,12 @@ pub(crate) fn check(stage: &Stage, proxy: &Proxy) {
         }
     }
     proxy.stop(&stage.verdict);
-    let (lost, counted) = (stage.verdict.of(Count::CutOff), stage.verdict.of(Count::TooSlow));
-    stage
-        .verdict
-        .check(lost <= counted, format!("{lost} clients were cut off, of {counted} counted as too slow"));
+    let [starved, slow, counted] =
+        [Count::CutOff, Count::SlowCutOff, Count::TooSlow].map(|count| stage.verdict.of(count));
+    stage.verdict.check(
+        starved + slow <= counted,
+        format!("{starved} starved and {slow} slow clients were cut off, of {counted} counted as too slow"),
+    );
 }
 
 /// With no client left, the process holds what it held at the start, and its cache.

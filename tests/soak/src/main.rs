@@ -6,6 +6,7 @@
 
 mod ask;
 mod behaviour;
+mod busy;
 mod certificate;
 mod chores;
 mod client;
@@ -131,7 +132,7 @@ fn expected_counts(arguments: &Arguments) -> Vec<Count> {
     use Count::*;
     let always = [Connections, Requests, Whole, Aborts, Resets, Slow, Heads, Purges, Bans, Reloads, Kills];
     let of_cache = [Hits, Stale, NotModified, Partial, Posts];
-    let of_origin = [Uploads, Tunnels, Files, Strays];
+    let of_origin = [Uploads, Tunnels, Cgi, Files, Strays];
     let of_time = [Droughts, Restarts];
     let of = |wanted: bool, counts: &[Count]| if wanted { counts.to_vec() } else { Vec::new() };
     [

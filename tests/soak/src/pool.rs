@@ -23,12 +23,14 @@ pub(crate) enum Pool {
     /// Backends that send responses that nobody asked for.
     Stray,
     Tunnel,
+    /// FastCGI applications.
+    Cgi,
     /// No backend: files.
     Files,
 }
 
 impl Pool {
-    pub(crate) const ALL: [Pool; 13] = [
+    pub(crate) const ALL: [Pool; 14] = [
         Pool::Cache,
         Pool::Steady,
         Pool::Shared,
@@ -41,6 +43,7 @@ impl Pool {
         Pool::Upload,
         Pool::Stray,
         Pool::Tunnel,
+        Pool::Cgi,
         Pool::Files,
     ];
 
@@ -58,6 +61,7 @@ impl Pool {
             Pool::Upload => "upload",
             Pool::Stray => "stray",
             Pool::Tunnel => "tunnel",
+            Pool::Cgi => "cgi",
             Pool::Files => "files",
         }
     }
@@ -76,6 +80,7 @@ impl Pool {
             Pool::Upload => "upload.example",
             Pool::Stray => "stray.example",
             Pool::Tunnel => "tunnel.example",
+            Pool::Cgi => "cgi.example",
             Pool::Files => "files.example",
         }
     }
@@ -85,7 +90,7 @@ impl Pool {
         match self {
             Pool::Files => 0,
             Pool::Steady | Pool::Shared | Pool::Unix | Pool::Tunnel => 1,
-            Pool::Cache | Pool::Hedge | Pool::Queue | Pool::Upload | Pool::Stray => 2,
+            Pool::Cache | Pool::Hedge | Pool::Queue | Pool::Upload | Pool::Stray | Pool::Cgi => 2,
             Pool::Retry | Pool::Sticky | Pool::Version => 3,
         }
     }
@@ -102,7 +107,7 @@ impl Pool {
 
     /// Whether its backends are killed now and then.
     pub(crate) const fn is_killed(self) -> bool {
-        matches!(self, Pool::Cache | Pool::Retry | Pool::Sticky | Pool::Version)
+        matches!(self, Pool::Cache | Pool::Retry | Pool::Sticky | Pool::Version | Pool::Cgi)
     }
 
     /// Its settings beside the backends.
@@ -112,6 +117,7 @@ impl Pool {
             Pool::Queue => "max_in_flight = 2\nqueue = 12\nqueue_timeout = \"300ms\"\n",
             Pool::Sticky => "sticky = { cookie = \"home\" }\n",
             Pool::Version => "balance = \"resume\"\nclass = \"{path}\"\nsingle_version = true\n",
+            Pool::Cgi => "fastcgi = { root = \"/soak\", local = false, front_controller = \"/index.php\" }\n",
             _ => "",
         }
     }

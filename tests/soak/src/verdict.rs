@@ -38,7 +38,7 @@ table! {
         Age "no version is served for longer than its lifetime",
         Validator "304 and 206 name a version that was asked for",
         Hidden "fields for the cache alone do not reach clients",
-        Framing "what comes is HTTP/1.1, or HTTP/2",
+        Framing "what comes is HTTP/1.1, HTTP/2 or FastCGI",
         Unasked "nothing comes that was not asked for",
         Status "each status is one that a chore or the origin explains",
         Silence "each request is answered",
@@ -71,6 +71,7 @@ table! {
         Posts "POST",
         Uploads "uploads",
         Tunnels "tunnels",
+        Cgi "requests by FastCGI",
         Files "files",
         Aborts "connections left early",
         Resets "of these by a reset",
@@ -84,7 +85,8 @@ table! {
         Restarts "restarts",
         Strays "stray responses of origins",
         Excused "undetectable",
-        CutOff "cut off though not slow on purpose",
+        CutOff "cut off because the machine kept them from reading",
+        SlowCutOff "cut off because they take little at a time",
         TooSlow "clients that Sandarac found too slow",
     }
 }

@@ -1,6 +1,6 @@
 //! FastCGI as an application sees it: requests read from a connection, and records to answer with.
 
-use crate::{Conn, Listener};
+use crate::{Conn, Listener, Trouble};
 
 /// Output.
 pub const STDOUT: u8 = 6;
@@ -8,6 +8,13 @@ pub const STDOUT: u8 = 6;
 pub const STDERR: u8 = 7;
 /// The end of a response.
 pub const END: u8 = 3;
+
+const BEGIN: u8 = 1;
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+
+/// The role of an application that answers requests, in its two bytes.
+const RESPONDER: [u8; 2] = [0, 1];
 
 /// A request that came to an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,42 +70,64 @@ impl Conn {
     /// Reads a record: the request that it is of, its type and its content.
     #[track_caller]
     fn record_of_any(&mut self) -> (u16, u8, Vec<u8>) {
-        let mut read =
-            |bytes| self.try_read(bytes).unwrap_or_else(|trouble| panic!("no record: {trouble:?}"));
-        let header = read(8);
-        assert_eq!(header[0], 1, "the version in {header:?}");
+        self.try_record().unwrap_or_else(|trouble| panic!("no record: {trouble:?}"))
+    }
+
+    fn try_record(&mut self) -> Result<(u16, u8, Vec<u8>), Trouble> {
+        let header = self.try_read(8)?;
+        if header[0] != 1 {
+            return Err(Trouble::Malformed(format!("the version in {header:?}")));
+        }
         let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let content = read(number(4).into());
-        read(header[6].into());
-        (number(2), header[1], content)
+        let content = self.try_read(number(4).into())?;
+        self.try_read(header[6].into())?;
+        Ok((number(2), header[1], content))
+    }
+
+    /// Reads the content of the next record, which has to be of this request and type.
+    fn try_record_of(&mut self, id: u16, kind: u8) -> Result<Vec<u8>, Trouble> {
+        match self.try_record()? {
+            (of, found, content) if (of, found) == (id, kind) => Ok(content),
+            (of, found, _) => Err(Trouble::Malformed(format!("{found} of {of}, not {kind} of {id}"))),
+        }
     }
 
     /// Reads the beginning of a request and its parameters, and leaves the body unread.
     #[track_caller]
     pub fn cgi_head(&mut self) -> CgiRequest {
-        let (id, kind, begin) = self.record_of_any();
-        assert_eq!((kind, begin.len(), &begin[..2]), (1, 8, &[0, 1][..]), "BEGIN_REQUEST to a responder");
+        self.try_cgi_head().unwrap_or_else(|trouble| panic!("no request: {trouble:?}"))
+    }
+
+    fn try_cgi_head(&mut self) -> Result<CgiRequest, Trouble> {
+        let (id, kind, begin) = self.try_record()?;
+        if (kind, begin.len()) != (BEGIN, 8) || begin[..2] != RESPONDER {
+            return Err(Trouble::Malformed(format!("{kind} {begin:?}, not the beginning of a request")));
+        }
         let mut params = Vec::new();
         loop {
-            let (of, kind, content) = self.record_of_any();
-            assert_eq!((of, kind), (id, 4), "PARAMS");
+            let content = self.try_record_of(id, PARAMS)?;
             if content.is_empty() {
                 break;
             }
-            params.append(&mut pairs(&content));
+            let pairs = pairs(&content);
+            params.append(&mut pairs.ok_or_else(|| Trouble::Malformed("a parameter is cut off".to_owned()))?);
         }
-        CgiRequest { id, keep: begin[2] & 1 == 1, params, body: Vec::new() }
+        Ok(CgiRequest { id, keep: begin[2] & 1 == 1, params, body: Vec::new() })
     }
 
     /// Reads a whole request.
     #[track_caller]
     pub fn cgi_request(&mut self) -> CgiRequest {
-        let mut request = self.cgi_head();
+        self.try_cgi_request().unwrap_or_else(|trouble| panic!("no request: {trouble:?}"))
+    }
+
+    /// Reads a whole request, if one comes.
+    pub fn try_cgi_request(&mut self) -> Result<CgiRequest, Trouble> {
+        let mut request = self.try_cgi_head()?;
         loop {
-            let (of, kind, mut content) = self.record_of_any();
-            assert_eq!((of, kind), (request.id, 5), "STDIN");
+            let mut content = self.try_record_of(request.id, STDIN)?;
             if content.is_empty() {
-                return request;
+                return Ok(request);
             }
             request.body.append(&mut content);
         }
@@ -131,26 +160,25 @@ pub fn end(status: u8) -> Vec<u8> {
     record(END, [0, 0, 0, 0, status, 0, 0, 0])
 }
 
-/// The name-value pairs in a record, none of which is cut off: php-fpm reads each record by itself.
-#[track_caller]
-fn pairs(content: &[u8]) -> Vec<(String, String)> {
+/// The name-value pairs in a record, none of which may be cut off: php-fpm reads each record by itself.
+fn pairs(content: &[u8]) -> Option<Vec<(String, String)>> {
     let mut rest = content;
     let mut pairs = Vec::new();
     while !rest.is_empty() {
-        let (name, after) = length(rest);
-        let (value, after) = length(after);
-        let (text, after) = after.split_at(name + value);
+        let (name, after) = length(rest)?;
+        let (value, after) = length(after)?;
+        let (text, after) = after.split_at_checked(name + value)?;
         let text = String::from_utf8_lossy(text);
         pairs.push((text[..name].to_owned(), text[name..].to_owned()));
         rest = after;
     }
-    pairs
+    Some(pairs)
 }
 
-fn length(bytes: &[u8]) -> (usize, &[u8]) {
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     match *bytes {
-        [short @ ..128, ref rest @ ..] => (short.into(), rest),
-        [a, b, c, d, ref rest @ ..] => (u32::from_be_bytes([a & 0x7f, b, c, d]) as usize, rest),
-        _ => panic!("a length is cut off"),
+        [short @ ..128, ref rest @ ..] => Some((short.into(), rest)),
+        [a, b, c, d, ref rest @ ..] => Some((u32::from_be_bytes([a & 0x7f, b, c, d]) as usize, rest)),
+        _ => None,
     }
 }

@@ -57,6 +57,11 @@ impl RequestDirectives {
         directives
     }
 
+    /// The same for a response that was received after the request. It meets `no-cache` and `max-age`.
+    pub fn of_newer_response(self) -> RequestDirectives {
+        RequestDirectives { no_cache: false, max_age: None, ..self }
+    }
+
     fn read(&mut self, directive: Directive<'_>) {
         if directive.is(b"no-cache") {
             self.no_cache = true;

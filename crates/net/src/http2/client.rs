@@ -164,7 +164,7 @@ impl Client for Http2Client {
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<BodyStep, BodyError>> {
-        let step = match self.stream.poll_step(cx) {
+        let step = match self.stream.poll_step(cx, self.remaining) {
             Poll::Ready(step) => step,
             Poll::Pending if self.awaits_continue => return Poll::Pending,
             Poll::Pending => {
@@ -338,15 +338,15 @@ impl StreamIo {
         self.streams.borrow_mut().send(self.id, piece, is_copy)
     }
 
-    /// The next bytes, or the end.
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Arrived>> {
+    /// The next bytes, or the end. `announced` is how many there still are by Content-Length.
+    fn poll_step(&mut self, cx: &mut Context<'_>, announced: Option<u64>) -> Poll<io::Result<Arrived>> {
         let unused = self.data().len();
         if unused > 0 {
             return Poll::Ready(Ok(Arrived::Data(unused)));
         }
         self.taken.clear();
         self.used = 0;
-        self.streams.borrow_mut().poll_body(self.id, cx, &mut self.taken)
+        self.streams.borrow_mut().poll_body(self.id, cx, &mut self.taken, announced)
     }
 }
 
@@ -367,7 +367,7 @@ impl Duplex for StreamIo {
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        Poll::Ready(match ready!(self.poll_step(cx)) {
+        Poll::Ready(match ready!(self.poll_step(cx, None)) {
             Ok(Arrived::Data(len)) => Ok(len),
             Ok(Arrived::End(_)) => Ok(0),
             Err(why) => Err(why),

@@ -3,7 +3,7 @@
 //! Only the session reads and writes the socket. An exchange puts the frames and the body of its response here and wakes the
 //! session. The session puts request bodies here and wakes the exchange.
 
-use super::incoming::{Arrived, Incoming};
+use super::incoming::{Arrived, Incoming, take_data};
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
 use super::stream::Stream;
@@ -443,22 +443,23 @@ impl Streams {
         request.map_or((0, None), |request| (request.data.len(), request.end.as_ref()))
     }
 
-    /// The next step of a request body. Data is moved to `into`, which MUST be empty.
+    /// The next step of a request body, of which Content-Length `announced` so many bytes that were not taken. Data is
+    /// moved to `into`, which MUST be empty.
     pub(super) fn poll_body(
         &mut self,
         id: u32,
         cx: &mut Context<'_>,
         into: &mut Vec<u8>,
+        announced: Option<u64>,
     ) -> Poll<io::Result<Arrived>> {
         self.stop_awaiting(id);
         let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
         let Some(request) = &mut stream.request else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
-        if !request.data.is_empty() {
-            debug_assert!(into.is_empty());
-            std::mem::swap(&mut request.data, into);
-            return Poll::Ready(Ok(Arrived::Data(into.len())));
+        let taken = take_data(&mut request.data, into, usize::MAX, announced, request.end.is_some());
+        if taken > 0 {
+            return Poll::Ready(Ok(Arrived::Data(taken)));
         }
         if let Some(trailers) = request.end.take() {
             request.end = Some(FieldsBuf::new());

@@ -1,18 +1,20 @@
 //! Tests of exchanges whose client is in memory.
 
+use super::Deferred;
 use super::memory_client::{MemoryClient, ReceivedResponse};
 use crate::{Core, Record, Recorder, Shared, Site, SiteTls};
-use sandarac_cache::{Settings, Store};
+use sandarac_cache::{Purge, Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::{FieldsBuf, Method, RequestHead, RequestHeadBuf, Version};
-use sandarac_net::{Answer, Client, Incoming, Request, Service};
+use sandarac_net::{Answer, Client, Incoming, Request, Service, sleep, wall};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::task::spawn_local;
 
 struct NoLog;
 
@@ -33,27 +35,32 @@ fn origin(responses: &'static [&'static str]) -> (SocketAddr, Receiver<String>) 
     std::thread::spawn(move || {
         for response in responses {
             let (stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(&stream);
-            let mut request = String::new();
-            reader.read_line(&mut request).unwrap();
-            let mut length = 0;
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).unwrap();
-                if let Some(digits) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
-                    length = digits.trim().parse().unwrap();
-                }
-                if line == "\r\n" {
-                    break;
-                }
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            asked.send(format!("{} {}", request.trim(), String::from_utf8_lossy(&body))).unwrap();
+            asked.send(take_request(&stream)).unwrap();
             (&stream).write_all(response.as_bytes()).unwrap();
         }
     });
     (address, requests)
+}
+
+/// Reads a request, and returns its first line and its body.
+fn take_request(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let mut request = String::new();
+    reader.read_line(&mut request).unwrap();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        if let Some(digits) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+            length = digits.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    format!("{} {}", request.trim(), String::from_utf8_lossy(&body))
 }
 
 fn core(backend: SocketAddr) -> Rc<Core> {
@@ -76,6 +83,21 @@ fn core(backend: SocketAddr) -> Rc<Core> {
 /// Whether the request was answered at once, and the response.
 async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> (bool, ReceivedResponse) {
     let mut client = MemoryClient::new(body);
+    let Some(incoming) = offer(core, &mut client, method, target, body) else {
+        return (true, client.received);
+    };
+    core.exchange(&mut client, incoming).await;
+    (false, client.received)
+}
+
+/// Offers a request to the service. `None` if it was answered at once.
+fn offer(
+    core: &Core,
+    client: &mut MemoryClient,
+    method: Method,
+    target: &str,
+    body: &'static [u8],
+) -> Option<Box<Incoming<Deferred>>> {
     let length = body.len().to_string();
     let fields: FieldsBuf = [("Host", "www.example"), ("Content-Length", &*length)].into_iter().collect();
     let head = RequestHead {
@@ -87,15 +109,13 @@ async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> 
     };
     let began = Instant::now();
     let request = Request { head, scheme: None, has_body: !body.is_empty(), began };
-    let peer = Client::peer(&client).clone();
-    let deferred = match core.answer(&peer, &request, &mut client) {
-        Answer::Answered => return (true, client.received),
+    let peer = Client::peer(client).clone();
+    let deferred = match core.answer(&peer, &request, client) {
+        Answer::Answered => return None,
         Answer::Deferred(deferred) => deferred,
     };
     let head = RequestHeadBuf::copy_of(&head);
-    let incoming = Incoming { head, expect_continue: false, began, deferred };
-    core.exchange(&mut client, Box::new(incoming)).await;
-    (false, client.received)
+    Some(Box::new(Incoming { head, expect_continue: false, began, deferred }))
 }
 
 #[test]
@@ -136,5 +156,44 @@ fn a_request_without_a_connection_is_answered_into_memory() {
         assert!(in_place);
         assert_eq!(answer.status, 200);
         assert_eq!(answer.body, b"made here");
+    });
+}
+
+/// Over HTTP/2 an exchange begins some time after the lookup, because it is a task of its own.
+#[test]
+fn a_response_that_was_found_fresh_is_not_served_once_a_soft_purge_has_made_it_stale() {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let core = core(listener.local_addr().unwrap());
+        let (purged, purge) = channel();
+        std::thread::spawn(move || {
+            let (first, _) = listener.accept().unwrap();
+            take_request(&first);
+            let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 8\r\nConnection: close\r\n\r\n";
+            (&first).write_all(format!("{head}old").as_bytes()).unwrap();
+            purge.recv().unwrap();
+            (&first).write_all(b" page").unwrap();
+            let (second, _) = listener.accept().unwrap();
+            take_request(&second);
+            (&second).write_all(format!("{head}new page").as_bytes()).unwrap();
+        });
+        let leader = core.clone();
+        let first = spawn_local(async move { ask(&leader, Method::Get, "/page", b"").await });
+        while core.shared.store.stats().objects == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+
+        let mut client = MemoryClient::new(b"");
+        let found = offer(&core, &mut client, Method::Get, "/page", b"").expect("the object still arrives");
+        core.shared.store.purge_all(Purge::Soft, wall());
+        purged.send(()).unwrap();
+        core.exchange(&mut client, found).await;
+
+        let report = client.received.field("cache-status").unwrap();
+        assert!(report.starts_with("sandarac; fwd=uri-miss; ") && report.ends_with("; stored"), "{report}");
+        assert_eq!(client.received.body, b"new page");
+        let (_, first) = first.await.unwrap();
+        assert_eq!(first.body, b"old page");
     });
 }

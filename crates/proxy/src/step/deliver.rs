@@ -7,12 +7,12 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, Handling};
 use crate::recode::{Chosen, choose};
-use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::sending::SendEnd;
 use crate::site::Site;
 use crate::trailers::TrailerRule;
 use sandarac_cache::{Object, Reader, Store};
+use sandarac_message::caching::RequestDirectives;
 use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
 use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, StoredHead, Timestamp, date, hop};
@@ -305,17 +305,24 @@ impl Delivery<'_> {
     }
 }
 
-/// Answers from the store. `None` if the body can no longer be read from its start: look up again.
+/// Answers from the store. `None` if the object became stale since it was found, or its body can no longer be read from
+/// its start: look up again.
 pub(crate) async fn hit(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
     object: &Arc<Object>,
-    outcome: Outcome,
+    directives: &RequestDirectives,
 ) -> Option<Result<Sent, Fault>> {
-    let reader = if object.body().is_whole() { None } else { Some(object.reader()?) };
-    exchange.handling.outcome = outcome;
-    exchange.handling.ttl = Some(object.lifetimes().ttl(wall()));
+    let reader = reader(object)?;
+    if !exchange.handling.reuse(object, directives, wall()) {
+        return None;
+    }
     Some(deliver(exchange, down, object.clone(), reader, None).await)
+}
+
+/// What reads the body of an object that is still arriving. `None` if it can no longer be read from its start.
+pub(crate) fn reader(object: &Arc<Object>) -> Option<Option<Reader>> {
+    if object.body().is_whole() { Some(None) } else { object.reader().map(Some) }
 }
 
 /// Sends an object, including what has yet to arrive, with `own` fields for this client alone.

@@ -13,7 +13,6 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::{Detail, StandIn};
 use crate::pass_reason::PassReason;
-use crate::record::Outcome;
 use crate::tally::MissReason;
 use crate::{Counter, Fault, tier};
 use sandarac_cache::{Key, Lookup, Mark, Query, Waited, Waiter};
@@ -54,7 +53,7 @@ pub(crate) async fn lookup(
         }
         match lookup {
             Lookup::Hit(object) => {
-                if let Some(sent) = hit(exchange, down, &object, Outcome::Hit).await {
+                if let Some(sent) = hit(exchange, down, &object, &directives).await {
                     return sent;
                 }
             }
@@ -62,7 +61,7 @@ pub(crate) async fn lookup(
                 if let Some(flight) = flight {
                     revalidate(exchange.core, exchange.site, &exchange.request, received, pool, flight);
                 }
-                if let Some(sent) = hit(exchange, down, &object, Outcome::Stale).await {
+                if let Some(sent) = hit(exchange, down, &object, &directives).await {
                     return sent;
                 }
             }
@@ -85,13 +84,15 @@ pub(crate) async fn lookup(
                 let patience = stands_in_after.map_or(first_byte, |after| after.min(first_byte));
                 match wait(waiter, &asked, down, patience).await? {
                     Some(Waited::Object(object)) => {
+                        let mut asked_of_it = directives.of_newer_response();
                         if object.copy().is_some_and(|copy| copy.is_found()) {
                             // Nobody asked the origin.
                             exchange.handling.collapsed = false;
                             exchange.handling.forward = None;
                             exchange.handling.detail = Some(Detail::SharedTier);
+                            asked_of_it = directives;
                         }
-                        if let Some(sent) = hit(exchange, down, &object, Outcome::Hit).await {
+                        if let Some(sent) = hit(exchange, down, &object, &asked_of_it).await {
                             return sent;
                         }
                     }
@@ -99,10 +100,7 @@ pub(crate) async fn lookup(
                         exchange.handling.collapsed = false;
                         return miss(exchange, down, received, pool, rule, directives, flight).await;
                     }
-                    Some(Waited::Again) => {
-                        exchange.handling.collapsed = false;
-                        exchange.handling.forward = None;
-                    }
+                    Some(Waited::Again) => {}
                     Some(Waited::Failed) => {
                         return instead(exchange, down, key, &asked, Fault::NoResponse, StandIn::Failed)
                             .await;
@@ -112,6 +110,9 @@ pub(crate) async fn lookup(
                         return instead(exchange, down, key, &asked, Fault::ResponseLate, reason).await;
                     }
                 }
+                // The next lookup reports for itself.
+                exchange.handling.collapsed = false;
+                (exchange.handling.forward, exchange.handling.detail) = (None, None);
             }
             Lookup::Marked(Mark::HitForMiss, flight) => {
                 exchange.core.counters.one(Counter::MarkedPasses);

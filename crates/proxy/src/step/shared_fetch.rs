@@ -17,6 +17,7 @@ use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::{Method, Name, RequestHead, RequestHeadBuf};
 use sandarac_net::{boxed, wall};
 use sandarac_policy::{CacheRule, PoolId};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -119,11 +120,10 @@ impl SharedFetch {
                     (&directives, background, transaction),
                 );
                 match boxed(|| asked).await {
-                    Ok((object, is_stale)) => {
-                        handling.outcome = if is_stale { Outcome::Stale } else { Outcome::Hit };
+                    Ok((object, outcome, ttl)) => {
+                        (handling.outcome, handling.ttl) = (outcome, Some(ttl));
                         (handling.miss, handling.forward) = (None, None);
                         handling.detail = Some(Detail::SharedTier);
-                        handling.ttl = Some(object.lifetimes().ttl(wall()));
                         return Ok(FetchAnswer::Landed(Landed::Object(object, None, None)));
                     }
                     Err((flight, tier)) => (flight, Some(tier)),
@@ -202,7 +202,8 @@ struct TierQuestion<'a> {
 }
 
 impl TierQuestion<'_> {
-    /// The object, now in RAM, and whether it is stale; or the right to fetch, and to tell the tier of it.
+    /// The object, now in RAM, how it answers the request, and its freshness left in seconds; or the right to fetch,
+    /// and to tell the tier of it.
     async fn ask(
         &self,
         place: Place,
@@ -210,34 +211,41 @@ impl TierQuestion<'_> {
         rule: &CacheRule,
         (flight, pool): (Flight, PoolId),
         (directives, background, transaction): (&RequestDirectives, bool, u64),
-    ) -> Result<(Arc<Object>, bool), (Flight, Fill)> {
+    ) -> Result<(Arc<Object>, Outcome, i64), (Flight, Fill)> {
         let TierQuestion { core, site, head, request, received } = *self;
         let (store, limit) = (&core.shared.store, rule.max_object.0);
         let max_body = limit.min(store.settings().limit as u64);
         let store_found = |found: FoundObject, flight: Flight| {
             found.store(flight, request, received, target, limit, transaction)
         };
-        let accepts = |found: &FoundObject| match found.reuse(directives) {
-            Reuse::Fresh | Reuse::MaxStale => true,
-            Reuse::StaleWhileRevalidate => !background,
-            Reuse::Revalidate | Reuse::Gone => false,
+        // One moment counts: the object may become stale in the next.
+        let judged_at = Cell::new(wall());
+        let reuse = |found: &FoundObject| found.lifetimes().reuse(directives, judged_at.get());
+        let accepts = |found: &FoundObject| {
+            judged_at.set(wall());
+            match reuse(found) {
+                Reuse::Fresh | Reuse::MaxStale => true,
+                Reuse::StaleWhileRevalidate => !background,
+                Reuse::Revalidate | Reuse::Gone => false,
+            }
         };
         match tier::ask(core, place, request.fields, max_body, accepts).await {
             Asked::Found(found) => {
-                let is_stale = found.reuse(directives) == Reuse::StaleWhileRevalidate;
+                let is_stale = reuse(&found) == Reuse::StaleWhileRevalidate;
+                let ttl = found.lifetimes().ttl(judged_at.get());
                 let key = flight.key();
                 let object = store_found(*found, flight);
                 let asked = query::query(head, rule, directives);
                 if is_stale && let Lookup::Stale(_, Some(flight)) = store.lookup(key, &asked, wall()) {
                     revalidate(core, site, head, received, pool, flight);
                 }
-                Ok((object, is_stale))
+                Ok((object, if is_stale { Outcome::Stale } else { Outcome::Hit }, ttl))
             }
             Asked::Fetch { fill, stale, begun } => {
                 let flight = flight.begun(begun);
                 let flight = if fill.is_unstorable() { apart(store, flight) } else { flight };
-                let stale = stale
-                    .filter(|found| flight.candidate().is_none() && found.reuse(directives) != Reuse::Gone);
+                judged_at.set(wall());
+                let stale = stale.filter(|found| flight.candidate().is_none() && reuse(found) != Reuse::Gone);
                 let flight = match stale {
                     Some(stale) => {
                         let object = store_found(*stale, store.open(flight.key()));

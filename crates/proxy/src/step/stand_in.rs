@@ -1,6 +1,6 @@
 //! Stale responses that stand in for an origin that fails, does not respond or is slow.
 
-use super::deliver::hit;
+use super::deliver::{deliver, reader};
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
@@ -74,9 +74,13 @@ pub(crate) async fn stand_in(
     fault: Fault,
     why: StandIn,
 ) -> Result<Sent, Fault> {
-    let outcome = if object.lifetimes().is_fresh(wall()) { Outcome::Hit } else { Outcome::Stale };
-    if outcome == Outcome::Stale {
+    let Some(reader) = reader(object) else { return Err(fault) };
+    let (lifetimes, now) = (object.lifetimes(), wall());
+    exchange.handling.outcome = Outcome::Hit;
+    if !lifetimes.is_fresh(now) {
+        exchange.handling.outcome = Outcome::Stale;
         exchange.handling.detail = Some(Detail::StandIn(why));
     }
-    hit(exchange, down, object, outcome).await.unwrap_or(Err(fault))
+    exchange.handling.ttl = Some(lifetimes.ttl(now));
+    deliver(exchange, down, object.clone(), reader, None).await
 }

@@ -4,10 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use sandarac_cache::{Begun, Flight, NewObject, Object};
-use sandarac_message::caching::{RequestDirectives, Reuse};
+use sandarac_message::caching::Lifetimes;
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Fields, RequestHead};
-use sandarac_net::wall;
 use sandarac_tier::{FetchReason, Found, LocalCopy, LookupStep, SharedCopy};
 use sandarac_wire::entry::Content;
 
@@ -66,9 +65,8 @@ impl FoundObject {
         flight.begun(self.begun).store_shared(new, body, memory)
     }
 
-    /// How the response may be used now.
-    pub(crate) fn reuse(&self, directives: &RequestDirectives) -> Reuse {
-        self.object.lifetimes.reuse(directives, wall())
+    pub(crate) fn lifetimes(&self) -> Lifetimes {
+        self.object.lifetimes
     }
 }
 

@@ -45,6 +45,20 @@ fn floods_end_the_connection_by_name() {
 }
 
 #[test]
+fn a_priority_update_costs_by_its_length() {
+    let taken = |length: usize| {
+        let value = [&b"u=1"[..], &vec![b' '; length - 3]].concat();
+        let update = raw(16, 0, 0, &[&5u32.to_be_bytes()[..], &value].concat());
+        flood(&mut Side::server(), Fault::PriorityFlood, |_| update.clone())
+    };
+    assert_eq!(taken(3), (BUDGET - 8) / 2);
+    assert_eq!(taken(63), taken(3));
+    assert_eq!(taken(64), (BUDGET - 8) / 4);
+    // Three frames of the greatest length.
+    assert_eq!(taken(16_000), (BUDGET - 8) / (2 * 251));
+}
+
+#[test]
 fn replies_that_are_not_read_end_the_connection() {
     let mut server = Side::server();
     let ping = raw(6, 0, 0, b"12345678");

@@ -6,7 +6,7 @@ use sandarac_test_support::Trouble;
 
 use super::{About, Line, Visitor};
 use crate::ask::Ask;
-use crate::oracle::Sent;
+use crate::oracle::{Pace, Sent};
 use crate::verdict::{Complaint, Count, Rule};
 
 impl Visitor {
@@ -93,7 +93,7 @@ impl Visitor {
         line.conn.shrink_receive_buffer();
         let (bytes, pause) = (self.random.within(2 << 10, 32 << 10), self.random.within(1, 10));
         let conn = line.conn.paced(bytes as usize, Duration::from_millis(pause));
-        Line { conn, about: About { slow: true, ..line.about } }
+        Line { conn, about: About { pace: Pace::Slow, ..line.about } }
     }
 
     /// Sends a batch of requests, or the beginning of it, at once or in two writes. A connection that takes no more has ended,

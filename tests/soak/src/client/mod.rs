@@ -17,8 +17,9 @@ use sandarac_test_support::{Address, Conn, Trouble};
 
 use crate::Only;
 use crate::ask::{Ask, show};
+use crate::busy::busy;
 use crate::certificate;
-use crate::oracle::{Received, Sent, judge, was_cut_off};
+use crate::oracle::{Pace, Received, Sent, judge, was_cut_off};
 use crate::origin::STACK;
 use crate::random::Random;
 use crate::stage::Stage;
@@ -63,7 +64,7 @@ struct About {
     requests: usize,
     connection: usize,
     opened: Instant,
-    slow: bool,
+    pace: Pace,
     /// Whether its sending side is closed.
     ended: bool,
 }
@@ -168,7 +169,7 @@ impl Visitor {
             requests: 0,
             connection: self.connections,
             opened: began,
-            slow: false,
+            pace: Pace::Fast { busy_before: busy() },
             ended: false,
         };
         Some(Line { conn, about })
@@ -178,7 +179,7 @@ impl Visitor {
     fn receive(&mut self, line: &mut Line, sent: &Sent) -> bool {
         line.requests += 1;
         match self.read_response(line, sent) {
-            Ok(received) if line.slow && received.end == Err(Trouble::TimedOut) => {
+            Ok(received) if line.pace == Pace::Slow && received.end == Err(Trouble::TimedOut) => {
                 self.stage.verdict.count(Count::Aborts);
                 false
             }
@@ -206,9 +207,9 @@ impl Visitor {
             interim.push(head);
         };
         response.interim = interim;
-        line.conn.set_patience(if line.slow { SLOW_PATIENCE } else { BODY_PATIENCE });
+        line.conn.set_patience(if line.pace == Pace::Slow { SLOW_PATIENCE } else { BODY_PATIENCE });
         let end = line.conn.try_response_body(sent.ask.method, &mut response);
-        Ok(Received { response, end, slowly: line.slow })
+        Ok(Received { response, end, pace: line.pace })
     }
 
     /// Judges a response and counts it, or reports what is wrong with it.
@@ -242,9 +243,9 @@ impl Visitor {
         }
     }
 
-    /// A request without an answer is a fault, and a connection that hangs always. A connection may end while the process is
-    /// disturbed, and with a reset where an origin broke off and the beginning of the response was still on its way, or the
-    /// client is slow.
+    /// A request without an answer is a fault, and a connection that hangs always. A connection may end while the
+    /// process is disturbed, with a reset where an origin broke off and the beginning of the response was still on its
+    /// way, or because the client was cut off.
     fn unanswered(&self, line: &About, sent: &Sent, trouble: &Trouble) {
         self.stage.verdict.count(Count::Unanswered);
         let rule = match trouble {
@@ -253,11 +254,10 @@ impl Visitor {
             _ if self.stage.disturbances.explain(sent.at) => return,
             // What the client still read may have been in buffers of the system.
             _ if self.stage.disturbances.restarted(line.opened) => return,
-            Trouble::Reset(_) if line.slow || sent.shaky => return,
+            Trouble::Reset(_) if sent.shaky => return,
             // A request is given up when its client closes.
             Trouble::Closed(_) if line.ended => return,
-            // All the time of the connection that the process has waited counts.
-            Trouble::Closed(_) | Trouble::Reset(_) if was_cut_off(&self.stage, line.opened) => return,
+            Trouble::Closed(_) | Trouble::Reset(_) if was_cut_off(&self.stage, line.pace) => return,
             _ => Rule::Silence,
         };
         self.report(line, sent, Complaint::new(rule, "a response"), format!("{trouble:?}"));
@@ -293,7 +293,7 @@ impl Visitor {
             line.requests,
             line.connection,
             line.entrance,
-            if line.slow { ", slow" } else { "" }
+            if line.pace == Pace::Slow { ", slow" } else { "" }
         )
     }
 

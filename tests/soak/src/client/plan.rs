@@ -10,7 +10,7 @@ use crate::site::{Entry, TINTS, Validator};
 use crate::{Only, Profile};
 
 /// Pools whose requests are plain questions with a nonce.
-const ECHOING: [(u64, Pool); 8] = [
+const ECHOING: [(u64, Pool); 9] = [
     (3, Pool::Steady),
     (3, Pool::Shared),
     (4, Pool::Retry),
@@ -19,6 +19,7 @@ const ECHOING: [(u64, Pool); 8] = [
     (3, Pool::Version),
     (3, Pool::Unix),
     (3, Pool::Stray),
+    (3, Pool::Cgi),
 ];
 
 impl Visitor {

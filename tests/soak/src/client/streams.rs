@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use sandarac_test_support::Trouble;
 use sandarac_test_support::http2::{END_STREAM, Ended, Http2, frame, kind};
-use sandarac_test_support::{Response, Trouble};
 
 use super::{About, BODY_PATIENCE, Line, SLOW_PATIENCE, Visitor};
-use crate::oracle::{Received, Sent};
+use crate::oracle::{Pace, Received, Sent};
 use crate::verdict::Count;
 
 /// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
 const INITIAL_WINDOW: u16 = 4;
+
+/// The window of a stream unless that setting says otherwise (RFC 9113 §6.9.2).
+const USUAL_WINDOW: u32 = 65_535;
 
 impl Visitor {
     pub(super) fn converse_by_streams(&mut self) {
@@ -23,12 +26,15 @@ impl Visitor {
         let mut conn = conn.patient_for(BODY_PATIENCE);
         if self.random.percent(4) {
             self.stage.verdict.count(Count::Slow);
-            about.slow = true;
+            about.pace = Pace::Slow;
             conn.shrink_receive_buffer();
             let (bytes, pause) = (self.random.within(2 << 10, 32 << 10), self.random.within(1, 10));
             conn = conn.paced(bytes as usize, Duration::from_millis(pause)).patient_for(SLOW_PATIENCE);
         }
-        let window = self.random.weighted(&[(4, 65_535), (2, 1 << 20), (1, 5000)]);
+        let window = self.random.weighted(&[(4, USUAL_WINDOW), (2, 1 << 20), (1, 5000)]);
+        if window < USUAL_WINDOW && about.pace != Pace::Slow {
+            about.pace = Pace::Narrow;
+        }
         let Ok(mut client) = Http2::try_over(conn, &[(INITIAL_WINDOW, window)]) else { return };
         for _ in 0..self.random.within(1, 8) {
             if self.stage.verdict.is_stopping() || !self.ask_by_streams(&mut client, &mut about) {
@@ -85,25 +91,29 @@ impl Visitor {
         for (stream, sent) in open {
             about.requests += 1;
             match client.outcome(stream) {
-                Ok(response) => self.consider(about, &sent, &received(response, Ok(()), about.slow)),
+                Ok(response) => {
+                    self.consider(about, &sent, &Received { response, end: Ok(()), pace: about.pace });
+                }
                 Err(Ended::Reset(_)) => {
                     let cut = Trouble::Reset(Vec::new());
                     match client.take_partial(stream).filter(|response| response.status > 0) {
-                        Some(begun) => self.consider(about, &sent, &received(begun, Err(cut), about.slow)),
-                        None if about.slow || sent.shaky => self.stage.verdict.count(Count::Unanswered),
+                        Some(response) => {
+                            self.consider(
+                                about,
+                                &sent,
+                                &Received { response, end: Err(cut), pace: about.pace },
+                            );
+                        }
                         None => self.unanswered(about, &sent, &cut),
                     }
                 }
                 Err(ended) => {
                     let trouble = match ended {
-                        Ended::TimedOut if about.slow => return false,
+                        Ended::TimedOut if about.pace == Pace::Slow => return false,
                         Ended::TimedOut => Trouble::TimedOut,
                         Ended::Malformed(what) => Trouble::Malformed(what),
                         other => Trouble::Closed(format!("{other:?}").into_bytes()),
                     };
-                    if about.slow && matches!(trouble, Trouble::Closed(_)) {
-                        return false;
-                    }
                     self.unanswered(about, &sent, &trouble);
                     return false;
                 }
@@ -115,8 +125,4 @@ impl Visitor {
         client.order.clear();
         !ends
     }
-}
-
-fn received(response: Response, end: Result<(), Trouble>, slowly: bool) -> Received {
-    Received { response, end, slowly }
 }

@@ -37,7 +37,8 @@ impl Visitor {
             _ => self.random.within(100_000, 2_000_000),
         };
         let nonce = self.stage.nonce();
-        let behaviour = Behaviour::choose(Pool::Upload, "POST", &mut self.random);
+        let pool = self.random.weighted(&[(3, Pool::Upload), (1, Pool::Cgi)]);
+        let behaviour = Behaviour::choose(pool, "POST", &mut self.random);
         let body: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| self.random.next().to_le_bytes()).collect();
         let body = &body[..length as usize];
         let echo = Echo {
@@ -47,11 +48,10 @@ impl Visitor {
             address: Some(line.address.clone()),
             sum: Some(sum(body)),
         };
-        let mut ask =
-            Ask { method: "POST", ..Ask::get(Pool::Upload, "/upload".to_owned(), Wants::Echo(echo)) }
-                .with("X-Nonce", nonce.to_string())
-                .with(behaviour::FIELD, behaviour.value(false))
-                .with(LENGTH, length.to_string());
+        let mut ask = Ask { method: "POST", ..Ask::get(pool, "/upload".to_owned(), Wants::Echo(echo)) }
+            .with("X-Nonce", nonce.to_string())
+            .with(behaviour::FIELD, behaviour.value(false))
+            .with(LENGTH, length.to_string());
         let chunked = self.random.percent(40);
         ask = if chunked {
             ask.with("Transfer-Encoding", "chunked")
@@ -74,7 +74,7 @@ impl Visitor {
                     line.requests += 1;
                     let mut response = head;
                     let end = line.conn.try_response_body("POST", &mut response);
-                    self.consider(line, &sent, &Received { response, end, slowly: false });
+                    self.consider(line, &sent, &Received { response, end, pace: line.pace });
                     return false;
                 }
                 Ok(_) => {}

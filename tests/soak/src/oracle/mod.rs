@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use sandarac_test_support::{Response, Trouble};
 
 use crate::ask::{Ask, Wants};
+use crate::busy::busy;
 use crate::page::{self, Page};
 use crate::stage::Stage;
 use crate::verdict::{Complaint, Count, Rule};
@@ -42,8 +43,21 @@ pub(crate) struct Sent {
 pub(crate) struct Received {
     pub(crate) response: Response,
     pub(crate) end: Result<(), Trouble>,
-    /// Whether the client reads slowly, so that it may be cut off.
-    pub(crate) slowly: bool,
+    pub(crate) pace: Pace,
+}
+
+/// How a client reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Slowly on purpose, so that it may be cut off.
+    Slow,
+    /// With a window of HTTP/2 so small that each round trip on a busy machine counts, so that it may be cut off.
+    Narrow,
+    /// As fast as it can.
+    Fast {
+        /// How long its thread had been [`busy`] when the connection began.
+        busy_before: Duration,
+    },
 }
 
 /// What a response is that is right.
@@ -55,15 +69,21 @@ pub(crate) enum Outcome {
     OriginError,
 }
 
-/// From then on the process may cut off a client under memory pressure.
-const HURRY: Duration = Duration::from_secs(2);
+/// How long a client has to have been kept from reading before it may be cut off. Under memory pressure, the process
+/// waits for a client for 2 s. A part of them may be the wait of the process itself for a processor.
+const KEPT_FROM_READING: Duration = Duration::from_secs(1);
 
-/// Whether a client that the process has waited for at times since `since` may have been so slow, on a busy machine,
-/// that it was cut off. Counts it: the process has to have counted as many.
-pub(crate) fn was_cut_off(stage: &Stage, since: Instant) -> bool {
-    let was = since.elapsed() >= HURRY;
-    stage.verdict.add(Count::CutOff, u64::from(was));
-    was
+/// Whether the process may have cut off a client of this pace: it takes little at a time, or a busy machine kept it
+/// from reading. Counts it: the process has to have counted as many.
+pub(crate) fn was_cut_off(stage: &Stage, pace: Pace) -> bool {
+    match pace {
+        Pace::Slow | Pace::Narrow => stage.verdict.count(Count::SlowCutOff),
+        Pace::Fast { busy_before } if busy() - busy_before >= KEPT_FROM_READING => {
+            stage.verdict.count(Count::CutOff);
+        }
+        Pace::Fast { .. } => return false,
+    }
+    true
 }
 
 impl Sent {
@@ -80,7 +100,7 @@ impl Sent {
 
 /// Judges a response.
 pub(crate) fn judge(stage: &Stage, sent: &Sent, received: &Received) -> Result<Outcome, Complaint> {
-    let Received { response, end, slowly } = received;
+    let Received { response, end, pace } = received;
     let disturbed = stage.disturbances.explain(sent.at);
     if let Some(hidden) = HIDDEN.iter().find(|name| response.fields.has(name)) {
         return Err(Complaint::new(Rule::Hidden, format!("no field {hidden}")));
@@ -120,9 +140,8 @@ pub(crate) fn judge(stage: &Stage, sent: &Sent, received: &Received) -> Result<O
     if outcome == Outcome::Cut
         && sent.ask.pool.is_steady()
         && !disturbed
-        && !slowly
         && !by_another
-        && !was_cut_off(stage, sent.at)
+        && !was_cut_off(stage, *pace)
     {
         return Err(Complaint::new(Rule::Broken, "the whole response, which its origin gave"));
     }

@@ -1,5 +1,6 @@
 //! Backends: servers that answer for every host, as the host and the request ask for it.
 
+mod application;
 mod cached;
 mod echo;
 mod gateway;
@@ -80,11 +81,15 @@ impl Backend {
                 let listener = port.listen();
                 (Some(port), listener)
             };
-            let gateway = port.as_ref().filter(|_| pool.is_behind_gateway(number));
+            let url = match &port {
+                Some(port) if pool == Pool::Cgi => application::before(port.address(), stage),
+                Some(port) if pool.is_behind_gateway(number) => gateway::before(port.address()),
+                _ => listener.url(),
+            };
             let backend = Backend {
                 pool,
                 name,
-                url: gateway.map_or_else(|| listener.url(), |port| gateway::before(port.address())),
+                url,
                 port,
                 power: Arc::default(),
                 accepting: Mutex::default(),

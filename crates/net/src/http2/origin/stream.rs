@@ -141,9 +141,9 @@ impl OriginStream {
         self.used = 0;
         let step = match self.body {
             // What HEAD or a status rules out is not waited for, but trailers may have come.
-            Some(Framing::Body(_)) => {
+            Some(Framing::Body(left)) => {
                 let mut streams = self.streams.borrow_mut();
-                streams.body_step(self.id(), &mut self.taken, self.step_limit)
+                streams.body_step(self.id(), &mut self.taken, self.step_limit, left)
             }
             _ => Some(Ok(Arrived::End(Default::default()))),
         };

@@ -3,6 +3,7 @@
 //! Only the session uses the socket. A request puts its frames and its body here and wakes the session. The session puts
 //! responses here, each to its own stream, and wakes the request.
 
+use super::super::incoming::take_data;
 use super::super::outgoing::{Outgoing, Wrote};
 use super::fault::StreamFault;
 use crate::{Moment, Output};
@@ -427,21 +428,18 @@ impl Streams {
     }
 
     /// The next step of the body, if there is one. At most `most` bytes are moved to `into`, which MUST be empty.
+    /// `announced` is how many the body still has by its Content-Length.
     pub(super) fn body_step(
         &mut self,
         id: u32,
         into: &mut Vec<u8>,
         most: usize,
+        announced: Option<u64>,
     ) -> Option<Result<Arrived, StreamFault>> {
         let Some(stream) = self.open.get_mut(&id) else { return Some(Err(StreamFault::Lost)) };
-        if !stream.data.is_empty() {
-            debug_assert!(into.is_empty());
-            if stream.data.len() <= most {
-                std::mem::swap(&mut stream.data, into);
-            } else {
-                into.extend(stream.data.drain(..most));
-            }
-            return Some(Ok(Arrived::Data(into.len())));
+        let taken = take_data(&mut stream.data, into, most, announced, stream.end.is_some());
+        if taken > 0 {
+            return Some(Ok(Arrived::Data(taken)));
         }
         if let Some(trailers) = stream.end.take() {
             stream.end = Some(FieldsBuf::new());

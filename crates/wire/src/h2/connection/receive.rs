@@ -20,6 +20,9 @@ const SMALL_INCREMENT: u32 = 1024;
 /// CONTINUATION frames with fewer bytes cost more, unless they are the last of their block.
 const SHORT_CONTINUATION: usize = 1024;
 
+/// Bytes of a PRIORITY_UPDATE that cost as much as a PRIORITY. One with the parameters that there are has fewer.
+const PRIORITY_VALUE: usize = 64;
+
 /// Bytes of a header block, as a multiple of the limit of a head. Coded text is seldom longer than the text.
 const MAX_BLOCK_GROWTH: usize = 2;
 
@@ -489,7 +492,7 @@ impl Connection {
         value: &[u8],
         now: Duration,
     ) -> Result<Option<Event<'a>>, Fault> {
-        self.charge(Cost::Priority, now)?;
+        (0..=value.len() / PRIORITY_VALUE).try_for_each(|_| self.charge(Cost::Priority, now))?;
         if self.role == Role::Client || id.is_multiple_of(2) {
             return Err(Fault::InvalidPriorityUpdate);
         }
