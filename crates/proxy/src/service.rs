@@ -305,6 +305,10 @@ impl Service for Core {
     }
 
     fn held_by_streams(&self) -> &HeldByStreams {
+    fn body_truncated(&self) {
+        self.counters.one(Counter::BodiesTruncated);
+    }
+
         &self.shared.held_by_streams
     }
 

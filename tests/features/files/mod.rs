@@ -3,6 +3,7 @@
 mod disks;
 mod fallbacks;
 mod freshness;
+mod http2;
 mod links;
 mod names;
 mod responses;

@@ -85,5 +85,8 @@ pub(crate) async fn files(
 fn complain(exchange: &Exchange<'_>, rule: &FileRule, refusal: FileRefusal) {
     let root = rule.root.display().to_string();
     let topic = LogTopic::Files(root.clone().into(), refusal.name());
+            if end.is_of_file() {
+                exchange.handling.detail = Some(Detail::FileBroke);
+            }
     exchange.core.shared.log_throttled(topic, || format!("files in {root}: {}", refusal.text()));
 }
