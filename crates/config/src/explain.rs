@@ -268,6 +268,9 @@ fn explain_files(rule: &FileRule) -> String {
         let names: Vec<_> = rule.names.iter().map(ToString::to_string).collect();
         let _ = write!(text, "{NEXT}tried in order: {}", names.join(", "));
     }
+    if let Some(page) = &rule.not_found {
+        let _ = write!(text, "{NEXT}what is not there: 404 with {page}");
+    }
     match (&rule.index[..], rule.listing) {
         ([], false) => {}
         ([], true) => text.push_str(&format!("{NEXT}directories are listed")),

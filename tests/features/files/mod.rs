@@ -7,6 +7,7 @@ mod http2;
 mod links;
 mod names;
 mod responses;
+mod not_found;
 mod settings;
 
 use std::fs;
