@@ -116,7 +116,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 74] = [
+    pub const EACH: [Fault; 75] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -183,6 +183,7 @@ impl Fault {
         Fault::File(FileRefusal::ALL[8]),
         Fault::File(FileRefusal::ALL[9]),
         Fault::File(FileRefusal::ALL[10]),
+        Fault::File(FileRefusal::ALL[11]),
         Fault::Fragment(FragmentFailure::Url),
         Fault::Fragment(FragmentFailure::Elsewhere),
         Fault::Fragment(FragmentFailure::TooDeep),

@@ -5,9 +5,10 @@ mod fallbacks;
 mod freshness;
 mod http2;
 mod links;
+mod losses;
 mod names;
-mod responses;
 mod not_found;
+mod responses;
 mod settings;
 
 use std::fs;
