@@ -214,10 +214,10 @@ fn explain_route(route: &Route, config: &Config) -> String {
             }
         }
     }
-    if let Some(rule) = &route.compress {
+    if let Some(rule) = route.compress.as_ref().filter(|_| route.forward().is_some()) {
         let _ = write!(text, "{NEXT}{}", explain_compression(rule));
     }
-    if let Some(rule) = route.fragments {
+    if let Some(rule) = route.fragments.filter(|_| route.forward().is_some()) {
         let pages = match rule {
             FragmentRule::Markup => "HTML and XML",
             FragmentRule::Announced => "pages that announce ESI",

@@ -415,6 +415,10 @@ impl Fault {
                 let remedy = fault.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
                 format!("{}{remedy}", self.text())
             }
+            // Its first frame begins with a length, and may come before the request.
+            Fault::Unasked | Fault::BadResponse(Refusal::Nul) => {
+                format!("{}; if it speaks HTTP/2 in clear, its address begins with h2://", self.text())
+            }
             _ => self.text(),
         }
     }
