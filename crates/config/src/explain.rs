@@ -214,10 +214,10 @@ fn explain_route(route: &Route, config: &Config) -> String {
             }
         }
     }
-    if let Some(rule) = &route.compress {
+    if let Some(rule) = route.compress.as_ref().filter(|_| route.forward().is_some()) {
         let _ = write!(text, "{NEXT}{}", explain_compression(rule));
     }
-    if let Some(rule) = route.fragments {
+    if let Some(rule) = route.fragments.filter(|_| route.forward().is_some()) {
         let pages = match rule {
             FragmentRule::Markup => "HTML and XML",
             FragmentRule::Announced => "pages that announce ESI",
@@ -267,6 +267,9 @@ fn explain_files(rule: &FileRule) -> String {
     if !matches!(&rule.names[..], [name] if name.is_path()) {
         let names: Vec<_> = rule.names.iter().map(ToString::to_string).collect();
         let _ = write!(text, "{NEXT}tried in order: {}", names.join(", "));
+    }
+    if let Some(page) = &rule.not_found {
+        let _ = write!(text, "{NEXT}what is not there: 404 with {page}");
     }
     match (&rule.index[..], rule.listing) {
         ([], false) => {}

@@ -9,7 +9,7 @@ use crate::compress::CompressChoice;
 use crate::definition::{Value, settings};
 use crate::edits::EditSettings;
 use crate::field::{FieldName, FieldValue, Token};
-use crate::file_names::{Attempt, IndexName, VALID};
+use crate::file_names::{Attempt, IndexName, PageName, VALID};
 use crate::fragments::FragmentChoice;
 use crate::limited::Bounded;
 use crate::path::AbsolutePath;
@@ -119,6 +119,9 @@ settings! {
         /// last may be a pool, `pool:NAME`, for requests for which there is no file, and for methods other than GET and
         /// HEAD. Without a pool, they are answered with 404, and with 405.
         r#try: Vec<At<Attempt>> = vec![At::nowhere(Attempt::File(FileName::path()))];
+        /// The page for GET and HEAD of what is not there, as a path below the directory: it is sent with the status 404,
+        /// without the edits of `response`.
+        not_found: Option<At<PageName>> = None, unset "a line of text" "\"/404.html\"";
         /// The files that stand for their directory, in order.
         index: At<Vec<IndexName>> = At::nowhere(vec![IndexName::literal(IndexName::USUAL)]);
         /// Whether a directory without a file of `index` is answered with a list of its files.

@@ -20,6 +20,9 @@ pub(crate) enum Attempt {
     Pool(PoolName),
 }
 
+/// The help for names with dots.
+const OUTSIDE: &str = "names cannot lead out of the directory; a symbolic link can, with `also`";
+
 /// Begins the name of a pool in `try`.
 const POOL: &str = "pool:";
 
@@ -45,15 +48,15 @@ impl Text for Attempt {
             return Err(complaint.help(format!("a pool is written \"{POOL}{name}\"")));
         }
         if text.starts_with('=') {
-            return Err(complaint.help("what is not found is answered with 404 already"));
+            return Err(complaint.help(
+                "what is not found is answered with 404 already, and `not_found` names a page for it",
+            ));
         }
         if !text.starts_with('/') && !text.starts_with(FileName::PLACE) {
             return Err(complaint.help(format!("\"/{text}\"?")));
         }
         if text.split('/').any(|part| part == "..") || text.contains('\0') {
-            return Err(
-                complaint.help("names cannot lead out of the directory; a symbolic link can, with `also`")
-            );
+            return Err(complaint.help(OUTSIDE));
         }
         FileName::of(text).map(Attempt::File).ok_or_else(|| complaint.help("{path} can stand in it once"))
     }
@@ -63,6 +66,42 @@ impl Text for Attempt {
             Attempt::File(name) => name.to_string(),
             Attempt::Pool(name) => format!("{POOL}{}", name.0),
         }
+    }
+}
+
+/// The page for requests without a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PageName(pub(crate) FileName);
+
+impl Text for PageName {
+    fn form() -> Kind {
+        Kind::Text {
+            name: "name of a file",
+            form: "a path below the directory",
+            examples: &["/404.html", "/errors/404.html"],
+        }
+    }
+
+    fn from_text(text: &str) -> Result<PageName, Complaint> {
+        let complaint = Complaint::new(format!("{text:?} is not {}", PageName::form().words()));
+        if text.contains(FileName::PLACE) {
+            return Err(complaint
+                .help("it is one page for all requests; names that depend on the path belong in `try`"));
+        }
+        if let Some(path) = text.strip_prefix("404 ") {
+            return Err(complaint.help(format!("{path:?}?")));
+        }
+        if !text.starts_with('/') {
+            return Err(complaint.help(format!("\"/{text}\"?")));
+        }
+        if text.split('/').any(|part| part == "..") || text.contains('\0') {
+            return Err(complaint.help(OUTSIDE));
+        }
+        FileName::of(text).map(PageName).ok_or(complaint)
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
     }
 }
 

@@ -41,11 +41,22 @@ pub(crate) fn file_rule(
         let place = route.also.first().and_then(|also| also.place.clone());
         report.error(place, "`also` is for symbolic links, and symlinks = \"never\"");
     }
+    if let Some(page) = &route.not_found {
+        let why = match (&pool, route.internal.value) {
+            (Some(_), _) => Some("the pool in `try` answers requests without a file"),
+            (None, true) => Some("no client gets an answer from an internal route"),
+            (None, false) => None,
+        };
+        if let Some(why) = why {
+            report.warning(page.place.clone(), format!("`not_found` has no effect: {why}"));
+        }
+    }
     let rule = FileRule {
         root: root.value.to_path(),
         also: route.also.iter().map(|also| also.value.to_path()).collect(),
         symlinks: route.symlinks.value,
         names,
+        not_found: route.not_found.as_ref().map(|page| page.value.0.clone()),
         index: route.index.value.iter().map(|name| name.0.clone()).collect(),
         listing: route.listing.value,
         precompressed: route.precompressed.value,
@@ -58,6 +69,7 @@ pub(crate) fn file_rule(
 pub(crate) fn warn_of_settings_without_files(route: &RouteSettings, report: &mut Report) {
     let written = [
         ("try", route.r#try.first().and_then(|attempt| attempt.place.clone())),
+        ("not_found", route.not_found.as_ref().and_then(|page| page.place.clone())),
         ("index", route.index.place.clone()),
         ("listing", route.listing.place.clone()),
         ("symlinks", route.symlinks.place.clone()),

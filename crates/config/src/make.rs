@@ -392,7 +392,7 @@ fn warn_of_unnamed_files(routes: &[(Route, &At<RouteSettings>)], file: &File, re
         }
         (None, Some((_, pool))) => {
             let place = pool.x_accel_redirect.place.clone();
-            let warning = report.warning(place, "`x_accel_redirect` has no effect: no route is internal");
+            let warning = report.warning(place, "`x_accel_redirect` leads to no file: no route is internal");
             warning.help = Some("internal = true in a route with `files`".to_owned());
         }
         _ => {}

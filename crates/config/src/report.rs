@@ -10,11 +10,12 @@ use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
 
 /// Other names of settings that are too different from ours to be found as typing errors.
-const OTHER_WORDS: [(&str, &str); 13] = [
+const OTHER_WORDS: [(&str, &str); 14] = [
     ("root", "files"),
     ("file_server", "files"),
     ("document_root", "files"),
     ("try_files", "try"),
+    ("error_page", "not_found"),
     ("php_fastcgi", "php"),
     ("fastcgi_pass", "backends"),
     ("grpc_pass", "backends"),

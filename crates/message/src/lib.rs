@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O, reads a clock or draws a random number: the time and the request are arguments.
 
+pub mod accel;
 pub mod caching;
 pub mod civil;
 pub mod codings;

@@ -2,6 +2,7 @@
 
 use sfv::BareItemFromInput;
 
+use crate::accel::is_instruction;
 use crate::structured::{self, Member};
 use crate::{Field, Fields, Name};
 
@@ -26,21 +27,9 @@ fn separates(name: Name, byte: u8) -> bool {
     }
 }
 
-/// The field by which a response names an internal URI whose file is to be sent in place of its body.
-pub const X_ACCEL_REDIRECT: &[u8] = b"X-Accel-Redirect";
-
-/// The field by which a response names the path of a file to be sent in place of its body.
-pub const X_SENDFILE: &[u8] = b"X-Sendfile";
-
-/// Whether a field names a file for this proxy to send.
-pub fn names_file(field: &Field<'_>) -> bool {
-    let is = |name| field.name.eq_ignore_ascii_case(name);
-    field.id == Name::Other && (is(X_SENDFILE) || is(X_ACCEL_REDIRECT))
-}
-
 /// Whether a field of an interim response, or a trailer, is for proxies only, so that no client gets it.
 pub fn is_for_proxies(field: &Field<'_>) -> bool {
-    is_surrogate_only(field.id) || names_file(field)
+    is_surrogate_only(field.id) || is_instruction(field)
 }
 
 /// Whether a field is only for the caches before the client, and is removed from responses to clients: the

@@ -18,7 +18,7 @@ const STEP: usize = 1024 * 1024;
 const PROBED_EVERY: usize = 128 * 1024;
 
 /// Bytes that a thread reads at a time. A client that takes nothing holds so much memory.
-const READ: usize = 64 * 1024;
+pub(crate) const READ: usize = 64 * 1024;
 
 /// What can be sent of a range.
 pub(crate) enum Ready {
@@ -83,6 +83,40 @@ impl FileReads {
         let read = ready!(self.0.poll(cx, range, READ));
         Poll::Ready(Ready::Read(read.unwrap_or_default().into()))
     }
+
+    /// The bytes at the beginning of `range`: at most `most` of them if they are in memory, else what a thread reads, and
+    /// never more than [`READ`]. None if the file ends before, or cannot be read. The range MUST be the same until this is ready.
+    pub(crate) fn poll_bytes(&mut self, cx: &mut Context<'_>, range: &FileRange, most: usize) -> Poll<Bytes> {
+        let read = match self.0.is_under_way() {
+            true => None,
+            false => read_at_once(range, most.min(READ)),
+        };
+        let read = match read {
+            Some(read) => read,
+            None => ready!(self.0.poll(cx, range, READ)),
+        };
+        Poll::Ready(read.unwrap_or_default().into())
+    }
+
+    /// Whether a thread reads, or has read what was not returned yet.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.0.is_under_way()
+    }
+}
+
+/// The bytes at the beginning of `range`, at most `most` of them; none if the file ends before. `None` if reading them may wait
+/// for a disk.
+pub fn read_at_once(range: &FileRange, most: usize) -> Option<io::Result<Vec<u8>>> {
+    let flags = if range.may_wait { ReadWriteFlags::NOWAIT } else { ReadWriteFlags::empty() };
+    let mut bytes = vec![0; range.len.min(most)];
+    match preadv2(&*range.file, &mut [IoSliceMut::new(&mut bytes)], range.start, flags) {
+        Ok(read) => {
+            bytes.truncate(read);
+            Some(Ok(bytes))
+        }
+        Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => None,
+        Err(errno) => Some(Err(errno.into())),
+    }
 }
 
 /// The bytes at the beginning of `range` that can be read without waiting, up to [`STEP`].
@@ -139,6 +173,27 @@ mod tests {
                 _ => panic!("{content} bytes are in memory"),
             }
         }
+    }
+
+    #[test]
+    fn bytes_in_memory_are_read_at_once_and_end_where_the_file_does() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut range = range(1000, true);
+        let mut reads = FileReads::default();
+        let mut read = |range: &FileRange| match reads.poll_bytes(&mut cx, range, 400) {
+            Poll::Ready(bytes) => bytes.len(),
+            Poll::Pending => panic!("they are in memory"),
+        };
+        let mut found = Vec::new();
+        // Longer than the file is.
+        range.len = 2000;
+        for _ in 0..5 {
+            let len = read(&range);
+            found.push(len);
+            range.start += len as u64;
+            range.len -= len;
+        }
+        assert_eq!(found, [400, 400, 200, 0, 0]);
     }
 
     #[test]

@@ -100,6 +100,9 @@ pub trait Service: Meter + 'static {
     /// A client was cut off because it took too little of a response, or is gone.
     fn cut_off(&self);
 
+    /// A response broke off after its exchange had ended, or without one: its file has become shorter, or cannot be read.
+    fn body_truncated(&self);
+
     /// Whether the memory that clients hold is needed, so that they have to take responses faster. May change
     /// at any time.
     fn memory_pressure(&self) -> &AtomicBool;

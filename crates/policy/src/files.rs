@@ -14,6 +14,8 @@ pub struct FileRule {
     pub symlinks: Symlinks,
     /// The names that are tried, in order.
     pub names: Vec<FileName>,
+    /// The page for requests without a file, sent with the status 404.
+    pub not_found: Option<FileName>,
     /// The names of files that stand for their directory, in order.
     pub index: Vec<Box<str>>,
     /// Whether a directory without such a file is listed.
@@ -32,6 +34,7 @@ impl FileRule {
             also: Vec::new(),
             symlinks: Symlinks::Inside,
             names: vec![FileName::path()],
+            not_found: None,
             index: Vec::new(),
             listing: false,
             precompressed: false,

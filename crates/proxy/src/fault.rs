@@ -116,7 +116,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 74] = [
+    pub const EACH: [Fault; 75] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -183,6 +183,7 @@ impl Fault {
         Fault::File(FileRefusal::ALL[8]),
         Fault::File(FileRefusal::ALL[9]),
         Fault::File(FileRefusal::ALL[10]),
+        Fault::File(FileRefusal::ALL[11]),
         Fault::Fragment(FragmentFailure::Url),
         Fault::Fragment(FragmentFailure::Elsewhere),
         Fault::Fragment(FragmentFailure::TooDeep),
@@ -413,6 +414,10 @@ impl Fault {
             Fault::TlsFailed(fault) => {
                 let remedy = fault.remedy().map(|remedy| format!("; {remedy}")).unwrap_or_default();
                 format!("{}{remedy}", self.text())
+            }
+            // Its first frame begins with a length, and may come before the request.
+            Fault::Unasked | Fault::BadResponse(Refusal::Nul) => {
+                format!("{}; if it speaks HTTP/2 in clear, its address begins with h2://", self.text())
             }
             _ => self.text(),
         }

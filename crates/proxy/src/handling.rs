@@ -29,6 +29,8 @@ pub(crate) enum Detail {
     StandIn(StandIn),
     /// The response broke off at the origin.
     OriginBroke,
+    /// The file became shorter while it was sent, or could not be read.
+    FileBroke,
     /// A fragment of the page is missing, or the page is sent as it came.
     Fragment(FragmentFailure),
     /// There is no response, or the request body broke off.
@@ -62,6 +64,7 @@ impl Detail {
             Detail::StandIn(StandIn::Silent) => "origin-silent",
             Detail::StandIn(StandIn::Slow) => "origin-slow",
             Detail::OriginBroke => "origin-broke-off",
+            Detail::FileBroke => "file-broke-off",
             Detail::Fragment(failure) => failure.name(),
             Detail::Fault(fault) => fault.name(),
         }

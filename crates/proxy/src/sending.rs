@@ -32,12 +32,14 @@ impl SendEnd {
             SendEnd::Whole => {}
             SendEnd::Broken(BodyBroken::Source) => counters.one(Counter::BodiesTruncated),
             SendEnd::Broken(BodyBroken::ClientSlow) => counters.one(Counter::ClientsSlow),
-            // A file has become shorter.
-            SendEnd::ClientGone(error) if error.kind() == io::ErrorKind::WriteZero => {
-                counters.one(Counter::BodiesTruncated)
-            }
+            SendEnd::ClientGone(_) if self.is_of_file() => counters.one(Counter::BodiesTruncated),
             SendEnd::ClientGone(error) => counters.cut_off(error),
         }
+    }
+
+    /// Whether a file became shorter while it was sent, or could not be read.
+    pub(crate) fn is_of_file(&self) -> bool {
+        matches!(self, SendEnd::ClientGone(error) if error.kind() == io::ErrorKind::WriteZero)
     }
 }
 

@@ -121,7 +121,12 @@ impl Known<'_> {
             Some(Found::File(file)) if file.is_small() => file,
             Some(Found::File(_) | Found::Listing(_)) | None => return Err(Ok(Verdict::Files)),
             Some(Found::Redirect(answer)) => return Err(Ok(Verdict::Synth(Box::new(answer)))),
-            Some(Found::Nothing(refusal)) => return Err(without_file(received, head, refusal)),
+            Some(Found::Nothing(refusal)) => {
+                let otherwise = without_file(received, head, refusal);
+                // An exchange sends the page of the route.
+                let has_page = otherwise.is_err() && refusal.status() == 404 && rule.not_found.is_some();
+                return Err(if has_page { Ok(Verdict::Files) } else { otherwise });
+            }
         };
         let now = wall();
         let handling = files::handling();
@@ -291,6 +296,10 @@ impl Service for Core {
 
     fn cut_off(&self) {
         self.counters.one(Counter::ClientsSlow);
+    }
+
+    fn body_truncated(&self) {
+        self.counters.one(Counter::BodiesTruncated);
     }
 
     fn memory_pressure(&self) -> &AtomicBool {

@@ -412,6 +412,7 @@ impl Reason for NoStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::FileRefusal;
     use sandarac_message::caching::BypassReason;
 
     #[track_caller]
@@ -436,6 +437,7 @@ mod tests {
         place(MissReason::HitForMiss, "hit-for-miss");
         place(MissReason::Forward(Forward::Stale), "stale");
         place(Fault::NoRoute, "no-route");
+        FileRefusal::ALL.iter().for_each(|refusal| place(Fault::File(*refusal), refusal.name()));
         Fault::EACH.iter().for_each(|fault| place(*fault, fault.name()));
     }
 

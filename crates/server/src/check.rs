@@ -191,6 +191,15 @@ fn check_files(config: &Config, warnings: &mut Vec<String>) {
                 Err(error) => warnings.push(format!("warning: no file in {name} is served: {error}")),
             }
         }
+        if let Some(page) = &rule.not_found
+            && rule.root.is_dir()
+            && !rule.root.join(page.to_string().trim_start_matches('/')).exists()
+        {
+            let root = rule.root.display();
+            warnings.push(format!(
+                "warning: {page} is not in {root}: what is not there is answered with a line of text, not with `not_found`"
+            ));
+        }
     }
 }
 

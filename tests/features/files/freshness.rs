@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandarac_test_support::{eventually, get};
 
 use super::{replace, serving, site, tree, write};
-use crate::sandarac;
+use crate::{labelled, sandarac};
 
 #[test]
 fn a_replaced_file_is_seen_within_a_second_and_not_mixed_with_the_old_one() {
@@ -90,6 +90,7 @@ fn a_root_that_goes_and_comes_back_is_a_fault_meanwhile() {
     let gone = proxy.get("/a.txt").expect(503);
     assert!(gone.text().contains("the directory of the files is not there"), "{}", gone.text());
     assert!(gone.fields.has("retry-after"));
+    assert_eq!(labelled(&proxy, "failed", "files-missing"), 1);
     fs::rename(place.join("aside"), place.join("site")).unwrap();
     proxy.get("/a.txt").expect(200);
 }

@@ -3,8 +3,11 @@
 mod disks;
 mod fallbacks;
 mod freshness;
+mod http2;
 mod links;
+mod losses;
 mod names;
+mod not_found;
 mod responses;
 mod settings;
 

@@ -33,6 +33,9 @@ fn the_check_explains_the_route_and_warns_of_a_directory_that_is_not_there() {
         "{}",
         checked.stderr
     );
+    let page = site(tree.path(), "not_found = \"/404.html\"");
+    let told = sandarac().without_admin().arg("check").config(page).run().stderr;
+    assert!(told.contains("/404.html is not in "), "{told}");
     let file = sandarac().without_admin().arg("check").config(site(&tree.join("a.txt"), "")).run();
     assert!(file.stderr.contains("is not a directory"), "{}", file.stderr);
 }

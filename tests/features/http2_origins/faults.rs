@@ -1,10 +1,11 @@
 //! Backends that break the protocol.
 
-use sandarac_test_support::http2::kind;
-use sandarac_test_support::{Http2Server, Listener, get, post};
+use sandarac_test_support::http2::{frame, kind};
+use sandarac_test_support::{Http2Server, Listener, get, post, within};
 use std::thread;
 
 use super::{accept, before, proxy};
+use crate::{pool, sandarac};
 
 #[test]
 fn a_body_that_contradicts_its_length_never_looks_whole_and_is_not_stored() {
@@ -239,4 +240,21 @@ fn data_on_a_stream_that_was_cancelled_reaches_nobody() {
     }
     origin.answer(other.stream, "its own");
     assert_eq!(conn.response().text(), "its own");
+}
+
+/// Its SETTINGS come before the request or in place of a response, as the server of gRPC sends them.
+#[test]
+fn a_backend_at_an_http_address_that_speaks_only_http_2_is_told_apart_in_the_log() {
+    let listener = Listener::new();
+    let log = "retries = 0\n\n[log]\naccess = \"stdout\"\nformat = \"json\"";
+    let proxy = sandarac().config(pool(&[listener.url()], log)).start();
+    let mut client = proxy.connect();
+    client.send(get("/").to_bytes());
+    let mut origin = listener.accept();
+    origin.send(frame(kind::SETTINGS, 0, 0, [0, 3, 0, 0, 0, 100]));
+    let refused = client.response().expect(502);
+    assert!(!refused.text().contains("h2://"), "it is for the operator: {}", refused.text());
+    within("the line", || (!proxy.stdout().is_empty()).then_some(()));
+    let line = proxy.stdout();
+    assert!(line.contains("if it speaks HTTP/2 in clear, its address begins with h2://"), "{line}");
 }

@@ -126,7 +126,8 @@ settings! {
         /// sent in place of the body. The field is never forwarded.
         x_sendfile: Option<At<AbsolutePath>> = None, unset "the field is removed, and has no effect" "\"/srv/downloads\"";
         /// Whether the backends may name a file of a route with `internal = true` in `X-Accel-Redirect` of a response, by its
-        /// path as in a URL; it is sent in place of the body. The field is never forwarded.
+        /// path as in a URL; it is sent in place of the body. `X-Accel-Expires` of their other responses is obeyed too. No
+        /// `X-Accel-…` of nginx is ever forwarded.
         x_accel_redirect: At<bool> = At::nowhere(false);
         /// Sources of more backends. A source that cannot be reached leaves the pool unchanged.
         discover: Sources = Sources::default(), unset "no other backends" "{ directory = \"/run/app\" }";

@@ -1,5 +1,6 @@
 //! `compress` on a route.
 
+use sandarac_config::explain;
 use sandarac_message::codings::Coding;
 use sandarac_policy::CompressRule;
 
@@ -62,4 +63,23 @@ fn mistakes_are_explained() {
         "{BASE}[[route]]\nmatch = \"/a\"\nanswer = {{ body = \"x\" }}\ncompress = true\n[[route]]\npool = \"app\"\n"
     );
     assert_eq!(warnings(&idle), ["`compress` has no effect on a route without a `pool`"]);
+}
+
+/// Regression: the explanation listed codings that no response of the route has.
+#[test]
+fn what_has_no_effect_is_not_explained() {
+    let explained = |route: &str| {
+        let text = format!(
+            "{BASE}[[route]]\nmatch = \"/a\"\n{route}\ncompress = true\nfragments = true\n\n[[route]]\npool = \"app\"\n"
+        );
+        explain(&load(&text))
+    };
+    for route in ["files = \"/srv/www\"", "answer = { body = \"x\" }"] {
+        let told = explained(route);
+        assert!(!told.contains("gzip") && !told.contains("fragments"), "{told}");
+    }
+    for route in ["pool = \"app\"", "files = \"/srv/www\"\ntry = [\"{path}\", \"pool:app\"]"] {
+        let told = explained(route);
+        assert!(told.contains("gzip") && told.contains("assembled from fragments"), "{told}");
+    }
 }

@@ -65,6 +65,24 @@ fn mistakes_are_named_with_what_was_meant() {
         ("files = \"/a\"\npool = \"app\"", "only one of `pool`, `files`", "try = [\"{path}\", \"pool:app\"]"),
         ("files = \"/a\"\nsymlinks = \"outside\"", "\"outside\" is not", ""),
         ("files = \"/a\"\nsymlinks = \"never\"\nalso = [\"/b\"]", "symlinks = \"never\"", ""),
+        (
+            "files = \"/a\"\nerror_page = \"/404.html\"",
+            "unknown key `error_page`",
+            "here it is called `not_found`",
+        ),
+        (
+            "files = \"/a\"\ntry = [\"{path}\", \"=404\"]",
+            "\"=404\" is not",
+            "`not_found` names a page for it",
+        ),
+        ("files = \"/a\"\nnot_found = \"404.html\"", "\"404.html\" is not", "\"/404.html\"?"),
+        ("files = \"/a\"\nnot_found = \"404 /404.html\"", "is not a path below", "\"/404.html\"?"),
+        ("files = \"/a\"\nnot_found = \"/../404.html\"", "is not a path below", "cannot lead out"),
+        (
+            "files = \"/a\"\nnot_found = \"{path}/404.html\"",
+            "is not a path below",
+            "one page for all requests",
+        ),
         ("files = \"/a\"\nindex = [\"a/b.html\"]", "\"a/b.html\" is not the name of a file", ""),
     ] {
         let told = refused(&route(keys)).to_string();
@@ -78,6 +96,27 @@ fn settings_without_effect_are_named() {
     assert!(told.contains("`listing` has no effect on a route without `files`"), "{told}");
     let told = warnings(&route("files = \"/\"\ntry = [\"{path}\", \"pool:app\"]")).join("\n");
     assert!(told.contains("the whole file system"), "{told}");
+}
+
+#[test]
+fn a_page_for_what_is_not_there_is_explained_and_has_no_effect_where_a_pool_answers() {
+    let page = "files = \"/srv/www\"\nnot_found = \"/404.html\"";
+    let config = load(&format!("{LISTEN}[[route]]\n{page}\n"));
+    assert_eq!(files(&config).0.not_found.as_ref().map(ToString::to_string).as_deref(), Some("/404.html"));
+    assert!(explain(&config).contains("what is not there: 404 with /404.html"), "{}", explain(&config));
+    let told = warnings(&route(&format!("{page}\ntry = [\"{{path}}\", \"pool:app\"]"))).join("\n");
+    assert!(
+        told.contains("`not_found` has no effect: the pool in `try` answers requests without a file"),
+        "{told}"
+    );
+    let told = warnings(&route("pool = \"app\"\nnot_found = \"/404.html\"")).join("\n");
+    assert!(told.contains("`not_found` has no effect on a route without `files`"), "{told}");
+    let leads = "[pool.app]\nbackends = [\"http://a\"]\nx_accel_redirect = true\n";
+    let told = warnings(&format!("{LISTEN}{leads}[[route]]\n{page}\ninternal = true\n")).join("\n");
+    assert!(
+        told.contains("`not_found` has no effect: no client gets an answer from an internal route"),
+        "{told}"
+    );
 }
 
 #[test]

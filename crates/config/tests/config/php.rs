@@ -122,5 +122,5 @@ fn an_internal_route_has_files_and_no_pool() {
     let (_, warnings) = of("files = \"/srv/p\"\ninternal = true", unable).unwrap();
     assert!(warnings[0].to_string().contains("no pool may lead to this internal route"), "{warnings:?}");
     let (_, warnings) = of("files = \"/srv/p\"", pool).unwrap();
-    assert!(warnings[0].to_string().contains("`x_accel_redirect` has no effect"), "{warnings:?}");
+    assert!(warnings[0].to_string().contains("`x_accel_redirect` leads to no file"), "{warnings:?}");
 }

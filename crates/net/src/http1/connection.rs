@@ -237,7 +237,11 @@ impl Connection {
             let limits = service.limits(self.peer.listener);
             let mut scratch = Lent::<Scratch>::take();
             let turn = self.answer_what_is_there(service, &limits, sessions, &mut scratch);
-            if self.conn.write_output(cx, &mut scratch.output).is_err() {
+            if let Err(error) = self.conn.write_output(cx, &mut scratch.output) {
+                // A file has become shorter.
+                if error.kind() == io::ErrorKind::WriteZero {
+                    service.body_truncated();
+                }
                 return Poll::Ready(Turn::Close);
             }
             if let Some(turn) = turn {

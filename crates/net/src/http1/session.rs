@@ -12,6 +12,7 @@ use crate::{Output, Transport, boxed, http2, tls};
 use sandarac_message::Version;
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -159,8 +160,11 @@ async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
     let limits = service.limits(connection.peer.listener);
     let flushed = connection.flush(0, &limits, service.memory_pressure()).await;
     connection.timer.set(limits.idle_timeout);
-    if flushed.is_err() {
-        service.cut_off();
+    match &flushed {
+        Ok(()) => {}
+        // A file has become shorter.
+        Err(error) if error.kind() == io::ErrorKind::WriteZero => service.body_truncated(),
+        Err(_) => service.cut_off(),
     }
     flushed.is_ok()
 }

@@ -227,6 +227,8 @@ impl Service for Echo {
 
     fn cut_off(&self) {}
 
+    fn body_truncated(&self) {}
+
     fn held_by_streams(&self) -> &HeldByStreams {
         unreachable!("its clients speak HTTP/1")
     }

@@ -84,7 +84,7 @@ impl Responder for InPlace<'_, '_> {
                         streams.end(self.id, output.inline());
                         return bytes as u64;
                     }
-                    Wrote::Nothing | Wrote::Blocked => break,
+                    Wrote::Nothing | Wrote::Blocked | Wrote::Unread(_) => break,
                 }
             }
         }

@@ -1,12 +1,17 @@
 //! The queue of a stream: pieces of a response body, and its end.
 
 use crate::Output;
+use crate::file_reads::FileReads;
 use sandarac_message::Piece;
 use sandarac_wire::h2::connection::Connection;
 use std::collections::VecDeque;
+use std::task::{Context, Poll, ready};
 
 /// Pieces of a body that are not written, and the end of the body.
-#[derive(Debug, Default)]
+///
+/// A file is read before the head of its frame is written, because it may have become shorter: a frame that announces more than
+/// is there would end the connection, with all its streams.
+#[derive(Default)]
 pub(super) struct Outgoing {
     /// The first piece. Most bodies in memory have no other, and need no list.
     first: Option<Piece>,
@@ -16,6 +21,8 @@ pub(super) struct Outgoing {
     queued: usize,
     /// The block of the trailers, or an empty one, if the body ends after the pieces.
     end: Option<Vec<u8>>,
+    /// The read of the file at the front.
+    reads: FileReads,
 }
 
 /// The outcome of [`Outgoing::write_frame`].
@@ -29,7 +36,12 @@ pub(super) enum Wrote {
     Nothing,
     /// Nothing: a window is closed.
     Blocked,
+    /// Nothing: the file at the front has to be [read](Outgoing::poll_read) first, of which a frame takes so many bytes.
+    Unread(usize),
 }
+
+/// The file at the front of a queue ends before the length that was announced, or cannot be read.
+pub(super) struct FileTruncated;
 
 impl Outgoing {
     /// Whether any of it is in memory of the process.
@@ -75,6 +87,10 @@ impl Outgoing {
             return Wrote::End(0);
         };
         let len = piece.len().min(wire.room(id) as usize);
+        if matches!(piece, Piece::File(_)) && (len > 0 || self.reads.is_under_way()) {
+            self.first = Some(piece);
+            return Wrote::Unread(len);
+        }
         if len == 0 {
             self.first = Some(piece);
             return Wrote::Blocked;
@@ -98,5 +114,26 @@ impl Outgoing {
             return Wrote::End(len);
         }
         Wrote::Data(len)
+    }
+
+    /// Reads the file at the front. Returns the bytes that are in memory instead of it now: at most `most`, or more if a
+    /// thread has read them.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        most: usize,
+    ) -> Poll<Result<usize, FileTruncated>> {
+        let Some(Piece::File(range)) = &mut self.first else { return Poll::Ready(Ok(0)) };
+        let bytes = ready!(self.reads.poll_bytes(cx, range, most));
+        let read = bytes.len();
+        if read == 0 {
+            return Poll::Ready(Err(FileTruncated));
+        }
+        range.start += read as u64;
+        range.len -= read;
+        if let Some(rest) = self.first.replace(bytes.into()).filter(|rest| !rest.is_empty()) {
+            self.rest.push_front(rest);
+        }
+        Poll::Ready(Ok(read))
     }
 }

@@ -229,7 +229,8 @@ impl<'s, S: Service> Session<'s, S> {
             }
             let mut scratch = Lent::<Scratch>::take();
             streams.take_frames(scratch.output.inline());
-            streams.write(&mut scratch.output);
+            let truncated = streams.write(cx, &mut scratch.output);
+            (0..truncated).for_each(|_| self.service.body_truncated());
             if scratch.output.is_empty() {
                 return Ok(());
             }
@@ -254,7 +255,8 @@ impl<'s, S: Service> Session<'s, S> {
             self.service.http2_fault(self.peer, fault, true);
             self.end = Some(End::Linger);
         } else if self.conn.queued() == 0 {
-            streams.write(&mut scratch.output);
+            let truncated = streams.write(cx, &mut scratch.output);
+            (0..truncated).for_each(|_| self.service.body_truncated());
         }
         let written = self.conn.write_output(cx, &mut scratch.output);
         Poll::Ready(written.map_err(|_| End::Close))
@@ -395,6 +397,12 @@ impl<'s, S: Service> Session<'s, S> {
         // A response waits for the window of its stream.
         let (slow, has_others) = streams.judge_stalled(&limits, presses);
         (0..slow).for_each(|_| self.service.cut_off());
+        if has_others {
+            judge_in(JUDGE_EVERY.min(limits.send_timeout));
+        }
+        // A response waits for a disk.
+        let (truncated, has_others) = streams.judge_reads(limits.send_timeout);
+        (0..truncated).for_each(|_| self.service.body_truncated());
         if has_others {
             judge_in(JUDGE_EVERY.min(limits.send_timeout));
         }

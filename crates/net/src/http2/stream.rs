@@ -2,7 +2,7 @@
 
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use crate::RateGauge;
+use crate::{Moment, RateGauge};
 use sandarac_wire::h2::Priority;
 use std::io;
 
@@ -18,6 +18,8 @@ pub(super) struct Stream {
     pub(super) is_scheduled: bool,
     /// Whether only the window of this stream holds back what it has to send.
     pub(super) is_stalled: bool,
+    /// The read by a thread of what it sends next from a file.
+    pub(super) reading: Option<Reading>,
     /// Bytes of the body that were written.
     pub(super) sent: u64,
     /// Measures the client while the stream is stalled.
@@ -26,6 +28,14 @@ pub(super) struct Stream {
     pub(super) request: Option<Box<Incoming>>,
     /// Why it was given up.
     pub(super) gone: Option<io::ErrorKind>,
+}
+
+/// A read by a thread.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    pub(super) since: Moment,
+    /// The memory for what it reads, which is among the stream's copied bytes.
+    pub(super) bytes: usize,
 }
 
 impl Stream {

@@ -3,6 +3,8 @@
 //! Only the session reads and writes the socket. An exchange puts the frames and the body of its response here and wakes the
 //! session. The session puts request bodies here and wakes the exchange.
 
+mod files;
+
 use super::incoming::{Arrived, Incoming, take_data};
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
@@ -41,6 +43,8 @@ pub(super) struct Streams {
     open: BTreeMap<u32, Stream>,
     /// Streams that have something to send and whose own window is open.
     schedule: Schedule,
+    /// Streams whose next piece a thread reads from a file.
+    reading: Vec<u32>,
     session: Option<Waker>,
     /// Streams that are stalled.
     stalled: usize,
@@ -68,6 +72,7 @@ impl Streams {
             out,
             open: BTreeMap::new(),
             schedule: Schedule::default(),
+            reading: Vec::new(),
             session: None,
             stalled: 0,
             copied: 0,
@@ -103,7 +108,7 @@ impl Streams {
 
     /// Whether there is something to write, if windows allow it.
     pub(super) fn has_output(&self) -> bool {
-        !self.out.is_empty() || !self.schedule.is_empty()
+        !self.out.is_empty() || !self.schedule.is_empty() || !self.reading.is_empty()
     }
 
     /// Whether frames of exchanges wait to be written.
@@ -183,6 +188,7 @@ impl Streams {
         if std::mem::take(&mut stream.is_stalled) {
             self.stalled -= 1;
         }
+        stream.reading = None;
         stream.gone = Some(why);
         let (copied, waiting) = (std::mem::take(&mut stream.copied), std::mem::take(&mut stream.waiting));
         match &mut stream.request {
@@ -236,9 +242,11 @@ impl Streams {
         }
     }
 
-    /// Writes what streams have to send, by priority, as far as windows and [`BATCH`] allow.
-    pub(super) fn write(&mut self, output: &mut Output) {
-        let mut freed = 0;
+    /// Writes what streams have to send, by priority, as far as windows and [`BATCH`] allow. Returns how many responses broke
+    /// off without an exchange that notices it.
+    pub(super) fn write(&mut self, cx: &mut Context<'_>, output: &mut Output) -> usize {
+        let (mut freed, mut truncated) = (0, 0);
+        self.resume_reads();
         while output.len() < BATCH
             && let Some(id) = self.schedule.take()
         {
@@ -281,9 +289,13 @@ impl Streams {
                     self.schedule.push_front(id, stream.priority.urgency);
                     break;
                 }
+                Wrote::Unread(most) => {
+                    truncated += usize::from(self.read_file(id, cx, most, output.inline()));
+                }
             }
         }
         self.free(freed, 0);
+        truncated
     }
 
     /// Whether bytes in memory of the process wait for the client, as those of files do not.

@@ -246,8 +246,15 @@ impl Exchange<'_> {
         if !self.core.recorder.wants() {
             return;
         }
-        let broke = (self.handling.detail == Some(Detail::OriginBroke))
-            .then(|| "the response broke off at the backend".to_owned());
+        let broke = match self.handling.detail {
+            Some(Detail::OriginBroke) => Some("the response broke off at the backend".to_owned()),
+            Some(Detail::FileBroke) => {
+                Some("the file became shorter while it was sent, or could not be read".to_owned())
+            }
+            // The page of a route for requests without a file was sent.
+            Some(Detail::Fault(fault @ Fault::File(_))) => Some(fault.log_text()),
+            _ => None,
+        };
         let error = fault.map(Fault::log_text).or(broke).or_else(|| {
             let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
             self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))

@@ -1,6 +1,7 @@
 //! A file becomes the response to one request: whole, in part, or as 304 (Not Modified) or 412 (Precondition Failed).
 
 use super::representation::{Coding, Representation};
+use crate::respond::{Synthetic, reason};
 use bytes::Bytes;
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{self, Evaluation, Role};
@@ -46,6 +47,29 @@ pub(super) fn choose<'f>(files: &'f [Arc<Representation>], request: Fields<'_>) 
         file.coding().is_some_and(|coding: Coding| codings.accepts(coding.name()))
     };
     encoded.iter().find(accepts).unwrap_or(plain)
+}
+
+/// Passes the head of `answer`, with the file in place of its body, to `begin`. Returns the body, if one follows.
+pub(super) fn begin_as(
+    file: &Representation,
+    answer: &Synthetic,
+    method: Method,
+    now: Timestamp,
+    begin: impl FnOnce(Response<'_>),
+) -> Option<FileBody> {
+    let mut fields = answer.fields.clone();
+    for name in [Name::ContentType, Name::ContentEncoding, Name::Vary] {
+        if let Some(value) = file.head.shown().get(name) {
+            // A head of a few fields has room for one more.
+            let _ = fields.set(name, value);
+        }
+    }
+    let date = date::format(now);
+    let (reason, len) = (reason(answer.status).as_bytes(), file.len());
+    let base = Base::Selected(fields.view(), &|_| true);
+    let added = &[(Name::Date, &date[..])];
+    begin(Response { added, ..Response::new(answer.status, reason, base, Length::Known(len)) });
+    (method != Method::Head && len > 0).then(|| FileBody::of(file.piece(0..len)))
 }
 
 impl Delivery<'_> {

@@ -42,7 +42,7 @@ use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::target::route_path;
 use sandarac_message::{FieldsBuf, Name, RequestHead, StoredHead, Timestamp};
 use sandarac_net::{Moment, Response, off_core};
-use sandarac_policy::{FileRule, RequestParts, RouteId};
+use sandarac_policy::{Edits, FileName, FileRule, RequestParts, RouteId};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,9 +56,36 @@ pub(crate) struct FileRequest<'a> {
     site: &'a LocalSite,
     rule: &'a Arc<FileRule>,
     received: &'a Received<'a>,
+    wanted: Wanted,
     path: Cow<'a, [u8]>,
     /// What its response depends on.
     key: Cow<'a, [u8]>,
+}
+
+/// Which names are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// Those that the route tries for the path of the request.
+    File,
+    /// That of the page for requests without a file.
+    Page,
+}
+
+impl Wanted {
+    fn names(self, rule: &FileRule) -> &[FileName] {
+        match self {
+            Wanted::File => &rule.names,
+            Wanted::Page => rule.not_found.as_slice(),
+        }
+    }
+
+    /// The edits of the response, of which the page gets none: a lifetime is meant for files that are there.
+    fn edits(self, route: &Edits) -> Cow<'_, Edits> {
+        match self {
+            Wanted::File => Cow::Borrowed(route),
+            Wanted::Page => Cow::Owned(Edits::default()),
+        }
+    }
 }
 
 /// What answers a request.
@@ -97,7 +124,19 @@ impl<'a> FileRequest<'a> {
             true => path.clone(),
             false => Cow::Owned([&received.host, &b" "[..], received.target.path_and_query].concat()),
         };
-        FileRequest { site, rule, received, path, key }
+        FileRequest { site, rule, received, wanted: Wanted::File, path, key }
+    }
+
+    /// The same for the page that such a route sends where there is no file; `None` if it has none.
+    pub(crate) fn of_page(
+        site: &'a LocalSite,
+        rule: &'a Arc<FileRule>,
+        received: &'a Received<'a>,
+    ) -> Option<FileRequest<'a>> {
+        // No path is like this key.
+        let (path, key) = (Cow::Borrowed(&b"/"[..]), Cow::Borrowed(&b"\n"[..]));
+        rule.not_found.as_ref()?;
+        Some(FileRequest { site, rule, received, wanted: Wanted::Page, path, key })
     }
 
     fn key(&self) -> KeyOf<'_> {
@@ -125,11 +164,13 @@ impl<'a> FileRequest<'a> {
         match looked {
             Looked::Valid(resolution) => Ok(self.found(resolution)),
             Looked::Old(before, tree, turn) if tree.is_local => {
+                let edits = self.wanted.edits(&self.received.route.response.all);
                 let asked = Asked {
                     tree: &tree,
+                    names: self.wanted.names(self.rule),
                     path: &self.path,
                     edits: EditsOf {
-                        edits: &self.received.route.response.all,
+                        edits: &edits,
                         request: RequestParts {
                             host: &self.received.host,
                             target: self.received.target.path_and_query,
@@ -186,6 +227,7 @@ impl<'a> FileRequest<'a> {
                 site: self.site.shared(),
                 route: self.received.route_id,
                 rule: self.rule.clone(),
+                wanted: self.wanted,
                 tree,
                 is_due,
                 before,
@@ -271,6 +313,19 @@ impl FileFound {
         let delivered = Delivery { file, request, now, cache_status }.begin(begin);
         (delivered.status, delivered.body)
     }
+
+    /// Passes the head of `answer`, with the file in place of its body, to `begin`. Returns the body, if one follows. Conditions
+    /// and ranges have no meaning for such a response.
+    pub(crate) fn begin_as(
+        &self,
+        answer: &Synthetic,
+        request: &RequestHead<'_>,
+        now: Timestamp,
+        begin: impl FnOnce(Response<'_>),
+    ) -> Option<FileBody> {
+        let file = choose(self.files(), request.fields);
+        deliver::begin_as(file, answer, request.method, now, begin)
+    }
 }
 
 impl ListingFound {
@@ -296,6 +351,7 @@ struct Work {
     site: Arc<Site>,
     route: RouteId,
     rule: Arc<FileRule>,
+    wanted: Wanted,
     tree: Option<Arc<Tree>>,
     is_due: bool,
     before: Option<Arc<Resolution>>,
@@ -311,9 +367,11 @@ impl Work {
             before => Tree::open(&self.rule, before.as_ref(), On::Thread).map_err(refused)?,
         };
         let request = RequestParts { host: &self.host, target: &self.target, ..RequestParts::default() };
-        let edits = EditsOf { edits: &self.site.config.routes[self.route].response.all, request };
+        let edits = self.wanted.edits(&self.site.config.routes[self.route].response.all);
+        let edits = EditsOf { edits: &edits, request };
+        let names = self.wanted.names(&self.rule);
         let known = self.before.as_deref();
-        let asked = Asked { tree: &tree, path: &self.path, edits, known, on: On::Thread };
+        let asked = Asked { tree: &tree, names, path: &self.path, edits, known, on: On::Thread };
         let resolution = resolve(asked).map_err(refused)?;
         Ok((tree, resolution))
     }

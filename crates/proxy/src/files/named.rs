@@ -57,7 +57,8 @@ impl NamedFile {
         let tree = Tree::open(&rule, None, On::Thread).map_err(refuse)?;
         let request = RequestParts { host: &host, target: &target, ..RequestParts::default() };
         let edits = EditsOf { edits: &edits, request };
-        let asked = Asked { tree: &tree, path: &path, edits, known: None, on: On::Thread };
+        let asked =
+            Asked { tree: &tree, names: &tree.rule.names, path: &path, edits, known: None, on: On::Thread };
         match resolve(asked).map_err(refuse)? {
             found @ Resolution::File(_) => Ok(FileFound(Arc::new(found))),
             Resolution::Nothing(why) => Err(NotSent::Refused(why)),

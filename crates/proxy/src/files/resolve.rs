@@ -5,6 +5,7 @@ use super::refusal::FileRefusal;
 use super::representation::{Coding, EditsOf, Found, Representation};
 use super::tree::{Absent, Node, On, Tree};
 use rustix::fs::Stat;
+use sandarac_policy::FileName;
 use std::sync::Arc;
 
 /// How much older than its file a compressed one may be, in seconds. Copying a tree writes its files in any order.
@@ -45,6 +46,8 @@ impl Resolution {
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) tree: &'a Arc<Tree>,
+    /// The names that are tried.
+    pub(super) names: &'a [FileName],
     /// The path as routes see it.
     pub(super) path: &'a [u8],
     pub(super) edits: EditsOf<'a>,
@@ -64,7 +67,7 @@ pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
     };
     let rule = &asked.tree.rule;
     let mut refusal = FileRefusal::NotFound;
-    for template in &rule.names {
+    for template in asked.names {
         let name = template.fill(&path);
         let is_directory_name = name.last() == Some(&b'/');
         let node = match asked.tree.look(&name, asked.on) {

@@ -6,10 +6,11 @@ use super::received::Received;
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
-use crate::files::{FileRefusal, FileRequest, Found, PATIENCE};
+use crate::files::{FileFound, FileRefusal, FileRequest, Found, PATIENCE};
 use crate::handling::{Detail, Handling};
 use crate::log_throttle::LogTopic;
 use crate::record::Outcome;
+use crate::respond::Synthetic;
 use sandarac_net::{wall, within};
 use sandarac_policy::FileRule;
 use std::sync::Arc;
@@ -55,7 +56,16 @@ pub(crate) async fn files(
             if refusal.status() >= 500 {
                 complain(exchange, rule, refusal);
             }
-            return without_file(received, &exchange.request, refusal).map(FilesEnd::Forward);
+            let verdict = without_file(received, &exchange.request, refusal);
+            match (verdict, FileRequest::of_page(exchange.site, rule, received)) {
+                (Err(fault), Some(asked)) if refusal.status() == 404 => {
+                    let Some(Found::File(page)) = within(PATIENCE, asked.find()).await else {
+                        return Err(fault);
+                    };
+                    page_of(exchange, down, fault, &page).await
+                }
+                (verdict, _) => return verdict.map(FilesEnd::Forward),
+            }
         }
         Found::Redirect(answer) => {
             exchange.handling = Handling::new(Outcome::Synth);
@@ -75,10 +85,29 @@ pub(crate) async fn files(
             exchange.count(None);
             let (bytes, end) = down.send(exchange.core, body).await;
             end.count(&exchange.core.counters);
+            if end.is_of_file() {
+                exchange.handling.detail = Some(Detail::FileBroke);
+            }
             Sent { status, bytes }
         }
     };
     Ok(FilesEnd::Sent(sent))
+}
+
+/// Answers a request without a file with the page of the route for that.
+async fn page_of(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    fault: Fault,
+    page: &FileFound,
+) -> Sent {
+    exchange.handling.detail = Some(Detail::Fault(fault));
+    exchange.count(Some(&fault));
+    let answer = Synthetic::fault(&fault, exchange.site.name());
+    let body = page.begin_as(&answer, &exchange.request, wall(), |response| down.begin(response));
+    let (bytes, end) = down.send(exchange.core, body).await;
+    end.count(&exchange.core.counters);
+    Sent { status: answer.status, bytes }
 }
 
 /// Logs a fault of the system that serves the files.

@@ -94,7 +94,7 @@ pub(crate) async fn relay(
         sticky::tell(sticky, key, scheme, &mut fields).map_err(|_| Fault::HeadTooLarge)?;
     }
     let status = arrived.head.status;
-    let OriginResponse { link, upload, .. } = *arrived;
+    let OriginResponse { link, upload, is_unbuffered, .. } = *arrived;
     if is_page {
         return boxed(|| assemble::passing(exchange, down, status, fields, link, pool_id)).await;
     }
@@ -104,7 +104,7 @@ pub(crate) async fn relay(
         RelayForm::Recoded(None) => (Length::Told, None),
         RelayForm::Recoded(transform) => (Length::Unknown, transform),
     };
-    let is_conversation = is_conversation(exchange, &link, &fields);
+    let is_conversation = is_unbuffered || is_conversation(exchange, &link, &fields);
     let mut relay = Relay {
         exchange,
         downstream: down,
@@ -156,13 +156,9 @@ fn release(link: OriginLink, is_uploaded: bool) {
     if is_uploaded { link.finish() } else { link.close() }
 }
 
-/// Whether a response belongs to a conversation, in which nothing may be old: an event stream, gRPC, or what the application
-/// declares as such, as it does for nginx.
+/// Whether a response belongs to a conversation, in which nothing may be old: an event stream or gRPC.
 fn is_conversation(exchange: &Exchange<'_>, link: &OriginLink, fields: &FieldsBuf) -> bool {
-    let fields = fields.view();
-    hop::is_event_stream(fields)
-        || link.speaks_http2() && hop::is_grpc(&exchange.request)
-        || fields.all_named(b"X-Accel-Buffering").any(|value| value.eq_ignore_ascii_case(b"no"))
+    hop::is_event_stream(fields.view()) || link.speaks_http2() && hop::is_grpc(&exchange.request)
 }
 
 /// The length of a relayed response, as its head announces it.

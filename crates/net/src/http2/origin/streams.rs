@@ -273,6 +273,7 @@ impl Streams {
                     stream.wake();
                 }
                 Wrote::Nothing => {}
+                Wrote::Unread(_) => debug_assert!(false, "request bodies are in memory"),
                 Wrote::Blocked if self.wire.awaits_stream_window(id) => stream.is_stalled = true,
                 Wrote::Blocked => {
                     // The window of the connection is closed.

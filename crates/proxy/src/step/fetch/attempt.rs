@@ -116,6 +116,7 @@ pub(super) async fn attempt(
                 received,
                 upload,
                 only_if_stated: false,
+                is_unbuffered: false,
                 file: None,
             }))
         }

@@ -7,12 +7,11 @@ use crate::step::fetch::origin_head::{OriginHead, Seen};
 use crate::step::fetch::origin_request::OriginRequest;
 use crate::trailers::TrailerRule;
 use bytes::{Buf, Bytes};
-use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use sandarac_balance::Address;
 use sandarac_message::{FieldsBuf, FileRange, Piece, Span};
-use sandarac_net::{Body, BodyError, BodyStep, Conn, FileRead};
+use sandarac_net::{Body, BodyError, BodyStep, Conn, FileRead, read_at_once};
 use sandarac_wire::h1::Limits;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
@@ -51,7 +50,7 @@ impl LocalFile {
                 }
                 continue;
             };
-            let at_once = if self.reading.is_under_way() { None } else { read_at_once(range) };
+            let at_once = if self.reading.is_under_way() { None } else { read_at_once(range, READ) };
             let read = match at_once {
                 Some(read) => read,
                 None => ready!(self.reading.poll(cx, range, READ)),
@@ -194,18 +193,4 @@ impl LocalFile {
     pub(super) fn finish(self, _: &Origins, _: &Address) {}
 
     pub(super) fn spare(self, _: &Origins, _: &Address) {}
-}
-
-/// Reads the beginning of a range, if that does not wait for a disk.
-fn read_at_once(range: &FileRange) -> Option<io::Result<Vec<u8>>> {
-    let flags = if range.may_wait { ReadWriteFlags::NOWAIT } else { ReadWriteFlags::empty() };
-    let mut bytes = vec![0; range.len.min(READ)];
-    match preadv2(&*range.file, &mut [IoSliceMut::new(&mut bytes)], range.start, flags) {
-        Ok(read) => {
-            bytes.truncate(read);
-            Some(Ok(bytes))
-        }
-        Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::INTR) => None,
-        Err(errno) => Some(Err(errno.into())),
-    }
 }

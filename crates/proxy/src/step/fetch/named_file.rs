@@ -2,7 +2,8 @@
 //! released at once. The whole file stands in the response, which may be stored; a client whose response is not stored
 //! gets what it asks for of the file ([`answer_from_file`]).
 //!
-//! Neither field ever reaches a client. From a pool that may not use it, it has no other effect.
+//! These and the other [instructions](sandarac_message::accel) of an application never reach a client. From a pool that may not
+//! use them, they have no other effect, except `X-Accel-Buffering`.
 
 use super::link::OriginLink;
 use super::local_file::LocalFile;
@@ -13,7 +14,7 @@ use crate::core::Core;
 use crate::files::{FileAt, FileBody, FileFound, NamedFile, NotSent};
 use crate::pool::SitePool;
 use crate::site::Site;
-use sandarac_message::tags::{X_ACCEL_REDIRECT, X_SENDFILE, names_file};
+use sandarac_message::accel::{self, X_ACCEL_REDIRECT, X_SENDFILE};
 use sandarac_message::target::{other_readings, route_path, split_query};
 use sandarac_message::{
     Field, Fields, FieldsBuf, Method, Name, RequestHead, ResponseHeadBuf, StoredHead, TooLarge, decimal,
@@ -35,7 +36,8 @@ pub(super) struct Asked<'a> {
     pub(super) pool: &'a SitePool,
 }
 
-/// Sends the file that a response names in place of its body, if its pool may do that.
+/// Follows the instructions of a response and removes them. The file that it names is sent in place of its body, if its pool may
+/// do that.
 ///
 /// # Errors
 /// [`Fault::FileNotAllowed`] if the file is none that the pool may send, [`Fault::FileAmbiguous`] if several are named,
@@ -45,15 +47,21 @@ pub(super) async fn follow(
     mut arrived: Box<OriginResponse>,
 ) -> Result<Box<OriginResponse>, Fault> {
     let fields = arrived.head.fields.view();
-    if !fields.iter().any(|field| names_file(&field)) {
+    if !fields.iter().any(|field| accel::is_instruction(&field)) {
         arrived.only_if_stated = asked.pool.application.is_some()
             && arrived.head.status == 404
             && arrived.link.remaining().is_some_and(|len| NO_SCRIPT_PAGES.contains(&len));
         return Ok(arrived);
     }
     let named = named(asked, fields);
-    arrived.head.fields.remove_named(X_ACCEL_REDIRECT);
-    arrived.head.fields.remove_named(X_SENDFILE);
+    arrived.is_unbuffered = accel::is_unbuffered(fields);
+    // A file that only some may get often comes with the lifetime of other pages, which nginx ignores then.
+    let obeys_expires = asked.pool.x_accel_redirect && named.is_none();
+    let expires = accel::expires(fields, arrived.received).filter(|_| obeys_expires);
+    arrived.head.fields.retain(|field| !accel::is_instruction(&field));
+    if let Some(seconds) = expires {
+        keep_for(seconds, &mut arrived.head.fields).map_err(|TooLarge| Fault::HeadTooLarge)?;
+    }
     // A response without content has no file either.
     let has_content = !arrived.switched && !matches!(arrived.head.status, 204 | 205 | 304);
     match named {
@@ -64,6 +72,20 @@ pub(super) async fn follow(
         }
         Some(named) => boxed(|| send(asked, arrived, named)).await,
     }
+}
+
+/// Has a response stored for so many seconds, or not at all if that is 0, unless it has a word for this cache already.
+fn keep_for(seconds: u64, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
+    if fields.view().has(Name::SandaracCacheControl) {
+        return Ok(());
+    }
+    fields.add_with(Name::SandaracCacheControl, |out| match seconds {
+        0 => out.extend_from_slice(b"no-store"),
+        seconds => {
+            out.extend_from_slice(b"max-age=");
+            decimal::append(out, seconds.min(u32::MAX.into()));
+        }
+    })
 }
 
 /// The file that a response names; `None` if it names none, or its pool may not. An error if the name leads to nothing that the
@@ -137,8 +159,17 @@ async fn send(
     let fields = of_final(status, reason, fields.view(), Some(len)).map_err(|_| Fault::HeadTooLarge)?;
     let head = ResponseHeadBuf { status, reason: reason.clone(), fields, ..head };
     let link = OriginLink::local_file(asked.core, LocalFile::new(body, len));
-    let (only_if_stated, file) = (true, Some(file));
-    Ok(Box::new(OriginResponse { link, head, switched, requested, received, upload, only_if_stated, file }))
+    Ok(Box::new(OriginResponse {
+        link,
+        head,
+        switched,
+        requested,
+        received,
+        upload,
+        only_if_stated: true,
+        is_unbuffered: false,
+        file: Some(file),
+    }))
 }
 
 /// The answer to the conditions and ranges of a request whose response is not stored. A response with another status

@@ -20,6 +20,8 @@ pub(crate) struct OriginResponse {
     /// Whether it is stored only if it states itself how long it is fresh: a file that the application has named, or a page
     /// that php-fpm made and not the application.
     pub(crate) only_if_stated: bool,
+    /// Whether the application asks that it goes at the pace of its client.
+    pub(crate) is_unbuffered: bool,
     /// The file that takes the place of the body.
     pub(crate) file: Option<FileFound>,
 }
