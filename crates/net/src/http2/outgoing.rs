@@ -3,6 +3,7 @@
 use crate::Output;
 use sandarac_message::Piece;
 use sandarac_wire::h2::connection::Connection;
+use std::any::Any;
 use std::collections::VecDeque;
 
 /// Pieces of a body that are not written, and the end of the body.
@@ -16,6 +17,8 @@ pub(super) struct Outgoing {
     queued: usize,
     /// The block of the trailers, or an empty one, if the body ends after the pieces.
     end: Option<Vec<u8>>,
+    /// Whose pieces they are. The store counts memory by who holds an object, not by who holds a piece of it.
+    owner: Option<Box<dyn Any>>,
 }
 
 /// The outcome of [`Outgoing::write_frame`].
@@ -46,6 +49,11 @@ impl Outgoing {
                 Some(_) => self.rest.push_back(piece),
             }
         }
+    }
+
+    /// Keeps the owner of the pieces until the stream ends.
+    pub(super) fn keep(&mut self, owner: Box<dyn Any>) {
+        self.owner = Some(owner);
     }
 
     /// The body ends here, with these trailers, as a header block, or none.
