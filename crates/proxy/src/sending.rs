@@ -43,8 +43,8 @@ impl SendEnd {
 
 /// A body on its way to a client.
 pub(crate) struct Sending<B> {
-    /// Kept while the client has not taken what was read of it, so that the store knows who holds an object; `None` once the
-    /// rest of it is in the spool.
+    /// Kept while the client has not taken most of what was read of it, so that the store knows who holds an object; `None`
+    /// once the rest of it is in the spool.
     body: Option<B>,
     /// How it ended.
     ended: Option<Result<Option<FieldsBuf>, BodyBroken>>,
@@ -77,8 +77,9 @@ impl<B: Body> Sending<B> {
             if is_at_end && self.spool.is_none() && matches!(self.ended, Some(Err(_))) {
                 return Poll::Ready(self.end(cx, client));
             }
-            // The last of it is let go of only once the client has it.
-            match client.poll_room(cx, if is_at_end { 0 } else { SPOOLED_WINDOW }) {
+            // The last of it leaves the spool only once the client has it.
+            let window = if is_at_end && self.spool.is_some() { 0 } else { SPOOLED_WINDOW };
+            match client.poll_room(cx, window) {
                 Poll::Ready(room) => {
                     room?;
                     if is_at_end && self.spool.as_ref().is_none_or(|spool| !spool.is_lost()) {
