@@ -2,6 +2,9 @@
 
 use std::thread;
 
+use sandarac_coding::{Encoder, Level};
+use sandarac_message::codings::Coding;
+use sandarac_test_support::http2::Http2;
 use sandarac_test_support::{Conn, Origin, get, reply, within};
 
 use crate::{sandarac, site, stat};
@@ -134,4 +137,68 @@ fn clients_that_do_not_read_do_not_keep_what_has_left_the_cache() {
     // Clients that read are still served.
     assert_eq!(proxy.get(&format!("/0/{LARGE}")).expect(200).body.len(), LARGE);
     drop(slow);
+}
+
+/// Regression: what had been queued for a stream was counted by nobody once its object had left the store, up to 1 MiB of it.
+#[test]
+fn streams_without_a_window_hold_what_the_store_counts() {
+    const INITIAL_WINDOW: u16 = 4;
+    const STREAMS: u64 = 80;
+    const CONNECTIONS: u64 = 5;
+    let origin = origin();
+    let config = site(&origin.url(), "", "[cache]\nmemory = \"64MiB\"");
+    let proxy = sandarac().config(config.replace(":0\"", ":0\"\nhttp2 = true")).start();
+    let clients: Vec<Http2> = (0..CONNECTIONS)
+        .map(|number| {
+            let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
+            client.gives_windows = false;
+            for stream in 0..STREAMS {
+                client.get(&format!("/{number}/{stream}/1000000"), &[]);
+            }
+            client
+        })
+        .collect();
+    origin.reached((CONNECTIONS * STREAMS) as usize);
+    within("the fetches to end", || (stat(&proxy, "cache_flights") == 0).then_some(()));
+    let bound = LIMIT * PERCENT / 100 + OWN + CONNECTIONS * STREAMS * 320 * 1024;
+    let peak = proxy.peak_resident_bytes();
+    println!("without windows: peak {} KiB of {} KiB", peak / 1024, bound / 1024);
+    assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
+    drop(clients);
+}
+
+/// Regression: 64 KiB of a coded body were inflated at once, to 16 MiB of them, for a client that read nothing.
+#[test]
+fn a_body_is_inflated_as_its_client_takes_it() {
+    let mut coded = Vec::new();
+    let mut encoder = Encoder::new(Coding::Gzip, Level::Normal, None).expect("an encoder");
+    // Some of it is random, so that a kilobyte yields 250 at the most.
+    let mut block = vec![b'x'; 64 << 10];
+    for number in 0..1024_u64 {
+        for (at, byte) in block[..200].iter_mut().enumerate() {
+            *byte = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(at as u32 % 64) >> 32) as u8;
+        }
+        encoder.push(&block, &mut coded).expect("it is encoded");
+    }
+    encoder.finish(&mut coded).expect("it is encoded");
+    assert!(coded.len() > 128 << 10, "{} bytes", coded.len());
+    let origin = Origin::new(move |_| {
+        let page = reply(200).with("Content-Type", "text/html").with("Content-Encoding", "gzip");
+        page.cache("no-store").body(coded.clone())
+    });
+    let route = site(&origin.url(), "", "[cache]\nmemory = \"64MiB\"");
+    let proxy = sandarac().config(route.replace("pool = \"app\"", "pool = \"app\"\ncompress = true")).start();
+    let slow: Vec<Conn> = (0..16)
+        .map(|number| {
+            let mut conn = Conn::to(proxy.address());
+            conn.shrink_receive_buffer();
+            conn.send(get(&format!("/{number}")).to_bytes()).read_through("\r\n\r\n");
+            conn
+        })
+        .collect();
+    within("all to be read ahead", || (stat(&proxy, "responses_spooled") == 16).then_some(()));
+    let bound = LIMIT * PERCENT / 100 + OWN + LIMIT / 4 + slow.len() as u64 * FOR_A_SLOW_CLIENT;
+    let peak = proxy.peak_resident_bytes();
+    println!("inflated: peak {} KiB of {} KiB", peak / 1024, bound / 1024);
+    assert!(peak <= bound, "{} MiB where {} MiB are stated", peak / MIB, bound / MIB);
 }

@@ -8,6 +8,7 @@ use crate::{Output, Stream, Transport, Unread};
 use bytes::Bytes;
 use sandarac_message::{FileRange, Piece};
 use sandarac_wire::h1::repair::Repairs;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -37,6 +38,8 @@ pub struct Conn {
     read_limit: usize,
     /// The read of the file at the front of the queue.
     reads: FileReads,
+    /// What is kept while the queue is not empty.
+    kept: Vec<Box<dyn Any>>,
     /// Whether the system may take more for the peer, because a large file was sent.
     takes_more: bool,
     /// Whether a write has failed.
@@ -73,6 +76,7 @@ impl Conn {
             sent: 0,
             read_limit: usize::MAX,
             reads: FileReads::default(),
+            kept: Vec::new(),
             takes_more: false,
             failed: false,
             repairs: Repairs::NONE,
@@ -204,7 +208,11 @@ impl Conn {
             }
         }
         let queued = self.queue.len();
+        let kept = output.take_kept();
         output.drain(written, |rest| self.enqueue(rest));
+        if !self.queue.is_empty() {
+            self.kept.extend(kept);
+        }
         // A file at the front of the queue was not tried yet.
         if queued == 0
             && self
@@ -264,6 +272,7 @@ impl Conn {
         self.reads = FileReads::default();
         self.queue = VecDeque::new();
         self.queued = 0;
+        self.kept = Vec::new();
     }
 
     /// Adds a piece to the queue without writing.
@@ -367,6 +376,7 @@ impl Conn {
             written -= front.len();
             self.queue.pop_front();
         }
+        self.kept = Vec::new();
         if self.queue.capacity() > SLICES {
             self.queue = VecDeque::new();
         }

@@ -119,21 +119,26 @@ pub fn read_at_once(range: &FileRange, most: usize) -> Option<io::Result<Vec<u8>
     }
 }
 
+/// Whether the system has all of `range` in memory. Of more than 1 MiB that is not said, because looking takes too long.
+pub fn is_in_memory(range: &FileRange) -> bool {
+    range.len <= STEP && in_memory(range) == range.len
+}
+
 /// The bytes at the beginning of `range` that can be read without waiting, up to [`STEP`].
 fn in_memory(range: &FileRange) -> usize {
     let len = range.len.min(STEP);
     let mut at = 0;
     while at < len {
-        if !is_in_memory(range, at) {
+        if !is_byte_in_memory(range, at) {
             return at;
         }
         at += PROBED_EVERY;
     }
-    if is_in_memory(range, len - 1) { len } else { at - PROBED_EVERY }
+    if is_byte_in_memory(range, len - 1) { len } else { at - PROBED_EVERY }
 }
 
 /// Whether reading the byte at this position does not wait.
-fn is_in_memory(range: &FileRange, at: usize) -> bool {
+fn is_byte_in_memory(range: &FileRange, at: usize) -> bool {
     let mut byte = [0];
     loop {
         let into = &mut [IoSliceMut::new(&mut byte)];
@@ -172,6 +177,7 @@ mod tests {
                 Poll::Ready(Ready::InMemory(len)) => assert_eq!(len, found),
                 _ => panic!("{content} bytes are in memory"),
             }
+            assert_eq!(is_in_memory(&range(content, true)), content <= STEP);
         }
     }
 
@@ -204,6 +210,7 @@ mod tests {
             let file = Arc::new(File::open("/proc/self/status").unwrap());
             for (start, some) in [(0, true), (1 << 20, false)] {
                 let range = FileRange { file: file.clone(), start, len: 10, may_wait: true };
+                assert!(!is_in_memory(&range));
                 let mut reads = FileReads::default();
                 let ready = std::future::poll_fn(|cx| reads.poll(cx, &range)).await;
                 let Ready::Read(bytes) = ready else { panic!("it was read") };

@@ -39,7 +39,7 @@ pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
 pub use conn::{Conn, Meter};
 pub use duplex::Duplex;
-pub use file_reads::{FileRead, read_at_once};
+pub use file_reads::{FileRead, is_in_memory, read_at_once};
 pub use http2::HeldByStreams;
 pub use http2::origin::{MAX_STREAMS, OriginConnection, OriginStream, ReceivedHead, StreamFault};
 pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};

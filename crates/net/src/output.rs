@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use sandarac_message::Piece;
+use std::any::Any;
 use std::io::IoSlice;
 use std::ops::Range;
 
@@ -52,6 +53,8 @@ pub struct Output {
     len: usize,
     /// How many bytes of `inline` are covered by `parts`.
     sealed: usize,
+    /// What is kept while the pieces wait: the store counts memory by who holds an object, not by who holds a piece of it.
+    kept: Vec<Box<dyn Any>>,
 }
 
 impl Output {
@@ -82,6 +85,16 @@ impl Output {
                 self.parts.push(Part::Shared(piece));
             }
         }
+    }
+
+    /// Keeps `owner`, whose pieces were shared, until they are written.
+    pub(crate) fn keep(&mut self, owner: Box<dyn Any>) {
+        self.kept.push(owner);
+    }
+
+    /// What is kept for pieces that are drained.
+    pub(crate) fn take_kept(&mut self) -> Vec<Box<dyn Any>> {
+        std::mem::take(&mut self.kept)
     }
 
     /// Whether there is nothing to write.
@@ -169,6 +182,7 @@ impl Output {
     pub(crate) fn clear(&mut self) {
         self.inline.clear();
         self.parts.clear();
+        self.kept.clear();
         self.sealed = 0;
         self.len = 0;
     }

@@ -50,7 +50,7 @@ impl Core {
             site: RefCell::new(LocalSite::new(shared.site(), shared.cores())),
             shared,
         });
-        sandarac_net::spawn(prune(core.me.clone()));
+        sandarac_net::spawn(|| prune(core.me.clone()));
         core
     }
 

@@ -8,10 +8,10 @@ use sandarac_net::{Body, BodyBroken, Client};
 use std::io;
 use std::task::{Context, Poll, ready};
 
-/// How far origins and stored bodies are read ahead of a slow client, in bytes.
+/// How far an origin is read ahead of a slow client that has no spool, in bytes.
 pub(crate) const WINDOW: usize = 1 << 20;
 
-/// The same for a client behind a spool, which holds the rest.
+/// The same for a client behind a spool or the store, which hold the rest, and count it.
 pub(crate) const SPOOLED_WINDOW: usize = 64 << 10;
 
 /// How the sending of a body ended.
@@ -45,7 +45,8 @@ impl SendEnd {
 
 /// A body on its way to a client.
 pub(crate) struct Sending<B> {
-    /// `None` once it was read to its end.
+    /// Kept while the client has not taken most of what was read of it, so that the store knows who holds an object; `None`
+    /// once the rest of it is in the spool.
     body: Option<B>,
     /// How it ended.
     ended: Option<Result<Option<FieldsBuf>, BodyBroken>>,
@@ -74,29 +75,33 @@ impl<B: Body> Sending<B> {
         read_ahead: u64,
     ) -> Poll<io::Result<SendEnd>> {
         loop {
-            match client.poll_room(cx, self.window()) {
+            let is_at_end = self.is_at_end();
+            if is_at_end && self.spool.is_none() && matches!(self.ended, Some(Err(_))) {
+                return Poll::Ready(self.end(cx, client));
+            }
+            // The last of it leaves the spool only once the client has it.
+            let window = if is_at_end && self.spool.is_some() { 0 } else { SPOOLED_WINDOW };
+            match client.poll_room(cx, window) {
                 Poll::Ready(room) => {
                     room?;
-                    let piece = match ready!(self.poll_piece(cx, client)?) {
-                        Some(piece) => piece,
-                        None if self.ended.is_none() => continue,
-                        None => return Poll::Ready(self.end(cx, client)),
-                    };
-                    self.bytes += piece.len() as u64;
-                    client.share(cx, piece)?;
+                    if is_at_end && self.spool.as_ref().is_none_or(|spool| !spool.is_lost()) {
+                        return Poll::Ready(self.end(cx, client));
+                    }
+                    if let Some(piece) = ready!(self.poll_piece(cx, client)?) {
+                        self.bytes += piece.len() as u64;
+                        client.share(cx, piece)?;
+                    }
                 }
                 Poll::Pending => ready!(self.poll_read_ahead(cx, core, read_ahead)),
             }
         }
     }
 
-    fn window(&self) -> usize {
-        match &self.spool {
-            // The last of it leaves the spool only once the client has it.
-            Some(spool) if spool.is_empty() && self.rest.is_none() && self.ended.is_some() => 0,
-            Some(_) => SPOOLED_WINDOW,
-            None => WINDOW,
-        }
+    /// Whether nothing is left to be handed to the client.
+    fn is_at_end(&self) -> bool {
+        self.ended.is_some()
+            && self.rest.is_none()
+            && self.spool.as_ref().is_none_or(|spool| spool.is_empty())
     }
 
     /// The next piece for the client.
@@ -118,6 +123,9 @@ impl<B: Body> Sending<B> {
         }
         if let Some(rest) = self.rest.take() {
             return Poll::Ready(Ok(Some(rest)));
+        }
+        if self.ended.is_some() {
+            return Poll::Ready(Ok(None));
         }
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(None)) };
         match body.poll_piece(cx) {
@@ -154,7 +162,8 @@ impl<B: Body> Sending<B> {
 
     /// Reads more than the client takes now, if it would hold up others.
     fn poll_read_ahead(&mut self, cx: &mut Context<'_>, core: &Core, limit: u64) -> Poll<()> {
-        let Some(body) = self.body.as_mut().filter(|_| limit > 0) else {
+        let is_read = self.ended.is_some();
+        let Some(body) = self.body.as_mut().filter(|_| limit > 0 && !is_read) else {
             if let Some(spool) = &mut self.spool {
                 let _ = spool.poll_closed(cx);
             }
@@ -191,9 +200,11 @@ impl<B: Body> Sending<B> {
         Poll::Ready(())
     }
 
-    /// Lets go of the body, and of the object that it may be of.
+    /// Lets go of the body, and of the object that it may be of, where the spool has what the client did not take.
     fn has_ended(&mut self, ended: Result<Option<FieldsBuf>, BodyBroken>) {
         self.ended = Some(ended);
-        self.body = None;
+        if self.spool.is_some() {
+            self.body = None;
+        }
     }
 }

@@ -450,7 +450,7 @@ impl Core {
         let exchange: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
             exchange::run(&core, &mut client, incoming, Some(nesting)).await;
         });
-        sandarac_net::spawn(exchange);
+        sandarac_net::spawn(|| exchange);
     }
 
     /// The answer to the challenge of a CA, if an order waits for it. Other requests for such paths follow the routes.

@@ -10,4 +10,4 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// and small thread caches, because free memory in one is not available to others.
 // SAFETY: no other item has this name, and jemalloc reads it as its type: a pointer to bytes that end with a zero.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-static OPTIONS: &[u8; 137] = b"narenas:4,background_thread:true,max_background_threads:1,dirty_decay_ms:1000,muzzy_decay_ms:0,tcache_max:4096,tcache_nslots_small_max:8\0";
+static OPTIONS: &[u8; 137] = b"narenas:4,background_thread:true,max_background_threads:1,dirty_decay_ms:1000,muzzy_decay_ms:0,tcache_max:8192,tcache_nslots_small_max:8\0";

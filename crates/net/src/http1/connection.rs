@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// Pipelined requests answered before the responses are written.
 const BATCH: usize = 32;
 
+/// A body is kept until it is written if it has more bytes: a socket seldom takes them at once.
+const LONG: u64 = 256 << 10;
+
 /// How long a connection accepted while draining may take to make its request.
 pub(super) const LAST_REQUEST: Duration = Duration::from_millis(500);
 
@@ -146,6 +149,10 @@ impl Responder for InPlace<'_> {
                     if self.coding == Coding::Chunked {
                         let trailers = body.trailers().unwrap_or_default();
                         encoder::end(self.output.inline(), self.coding, trailers.view());
+                    }
+                    // What a socket may not take at once.
+                    if bytes > LONG {
+                        self.output.keep(Box::new(body));
                     }
                     return bytes;
                 }

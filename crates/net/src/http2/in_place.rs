@@ -88,6 +88,7 @@ impl Responder for InPlace<'_, '_> {
                 }
             }
         }
+        outgoing.keep(Box::new(body));
         streams.respond(self.id, self.priority, outgoing);
         bytes as u64
     }

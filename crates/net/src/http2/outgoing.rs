@@ -4,6 +4,7 @@ use crate::Output;
 use crate::file_reads::FileReads;
 use sandarac_message::Piece;
 use sandarac_wire::h2::connection::Connection;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
 
@@ -23,6 +24,8 @@ pub(super) struct Outgoing {
     end: Option<Vec<u8>>,
     /// The read of the file at the front.
     reads: FileReads,
+    /// Whose pieces they are. The store counts memory by who holds an object, not by who holds a piece of it.
+    owner: Option<Box<dyn Any>>,
 }
 
 /// The outcome of [`Outgoing::write_frame`].
@@ -58,6 +61,11 @@ impl Outgoing {
                 Some(_) => self.rest.push_back(piece),
             }
         }
+    }
+
+    /// Keeps the owner of the pieces until the stream ends.
+    pub(super) fn keep(&mut self, owner: Box<dyn Any>) {
+        self.owner = Some(owner);
     }
 
     /// The body ends here, with these trailers, as a header block, or none.

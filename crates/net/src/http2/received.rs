@@ -68,7 +68,7 @@ impl ReceivedRequest<'_> {
         let incoming =
             Box::new(Incoming { head: RequestHeadBuf::copy_of(&head), expect_continue, began, deferred });
         let service = service.clone();
-        spawn(async move {
+        spawn(move || async move {
             let _counter = PanicCounter(&*service);
             client.gather().await;
             service.exchange(&mut client, incoming).await;

@@ -6,18 +6,23 @@ use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use sandarac_message::{FieldsBuf, FileRange, Name, Piece, StoredHead, Timestamp, TooLarge, date, decimal};
-use sandarac_net::StoredBlock;
+use sandarac_net::{Moment, StoredBlock, is_in_memory};
 use sandarac_policy::{Edits, RequestParts};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Files of at most this many bytes are held in memory: sending them takes one call of the system, and no descriptor is held.
 /// Above, sending from the file costs no more.
 const SMALL: u64 = 16 * 1024;
+
+/// So many milliseconds what was seen in memory of the system is taken to be there still: what was used last is dropped last.
+/// Looking takes a call of the system for each 128 KiB, which is a twentieth of sending them.
+const STAYS_IN_MEMORY: u64 = 1000;
 
 /// How often a small file that changes while it is read is read again.
 const ATTEMPTS: usize = 3;
@@ -91,6 +96,8 @@ pub(super) struct Representation {
     /// The same for HTTP/2, once a client of HTTP/2 has got it.
     block: OnceLock<Vec<u8>>,
     content: Content,
+    /// When the system had all of it in memory, in milliseconds of [`Moment`]; 0 if that was not seen.
+    in_memory: AtomicU64,
 }
 
 #[derive(Clone)]
@@ -143,6 +150,7 @@ impl Found {
             head,
             block: OnceLock::new(),
             content,
+            in_memory: AtomicU64::new(0),
         }))
     }
 }
@@ -157,7 +165,8 @@ impl Representation {
     /// The same file under another head.
     pub(super) fn under(&self, head: StoredHead) -> Representation {
         let Representation { stamp, coding, varies, ref content, .. } = *self;
-        Representation { stamp, coding, varies, head, block: OnceLock::new(), content: content.clone() }
+        let (block, in_memory) = (OnceLock::new(), AtomicU64::new(0));
+        Representation { stamp, coding, varies, head, block, content: content.clone(), in_memory }
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -190,9 +199,23 @@ impl Representation {
                 file: file.clone(),
                 start: range.start,
                 len: usize::try_from(range.end - range.start).unwrap_or(usize::MAX),
-                may_wait: *may_wait,
+                may_wait: *may_wait && !self.is_in_memory(file),
             }),
         }
+    }
+
+    /// Whether the system has all of it in memory, or had so a moment ago.
+    fn is_in_memory(&self, file: &Arc<File>) -> bool {
+        let now = Moment::now().timestamp().as_millis();
+        if now < self.in_memory.load(Ordering::Relaxed) + STAYS_IN_MEMORY {
+            return true;
+        }
+        let Ok(len) = usize::try_from(self.stamp.len) else { return false };
+        let is_in_memory = is_in_memory(&FileRange { file: file.clone(), start: 0, len, may_wait: true });
+        if is_in_memory {
+            self.in_memory.store(now, Ordering::Relaxed);
+        }
+        is_in_memory
     }
 
     /// A number that differs between files.

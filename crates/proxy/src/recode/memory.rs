@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The part of the store's limit that encoders, decoders, and bodies in the making may take beside it.
 const SHARE: usize = 4;
 
+/// What they may take in any case: one decoder of any coding.
+const LEAST: usize = 18 << 20;
+
 /// The memory of all encoders and decoders, of all cores.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodingMemory(Arc<AtomicUsize>);
@@ -28,7 +31,7 @@ impl CodingMemory {
 impl Taken {
     /// Takes more. False if that is beyond the share of `limit`.
     pub(crate) fn add(&mut self, bytes: usize, limit: usize) -> bool {
-        let most = limit / SHARE;
+        let most = (limit / SHARE).max(LEAST);
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
         let added = self.memory.0.fetch_update(Relaxed, Relaxed, more).is_ok();
         self.bytes += if added { bytes } else { 0 };
@@ -50,19 +53,29 @@ impl Drop for Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandarac_coding::Decoder;
+    use sandarac_message::codings::Coding;
 
     #[test]
     fn a_share_is_taken_and_given_back() {
-        let memory = CodingMemory::default();
-        let first = memory.take(700, 4000).expect("room");
-        assert!(memory.take(301, 4000).is_none());
-        let mut second = memory.take(300, 4000).expect("room");
+        let (memory, limit) = (CodingMemory::default(), 400 << 20);
+        let first = memory.take(70 << 20, limit).expect("room");
+        assert!(memory.take((30 << 20) + 1, limit).is_none());
+        let mut second = memory.take(30 << 20, limit).expect("room");
         drop(first);
-        assert!(memory.take(700, 4000).is_some());
-        assert!(second.add(700, 4000) && !second.add(1, 4000));
-        assert_eq!(second.bytes(), 1000);
+        assert!(memory.take(70 << 20, limit).is_some());
+        assert!(second.add(70 << 20, limit) && !second.add(1, limit));
+        assert_eq!(second.bytes(), 100 << 20);
         drop(second);
-        assert!(memory.take(usize::MAX, 4000).is_none());
-        assert!(memory.take(1000, 4000).is_some());
+        assert!(memory.take(usize::MAX, limit).is_none());
+        assert!(memory.take(100 << 20, limit).is_some());
+    }
+
+    #[test]
+    fn where_memory_is_scarce_there_is_room_for_one_decoder_of_any_coding() {
+        let memory = CodingMemory::default();
+        for coding in [Coding::Zstd, Coding::Brotli, Coding::Gzip] {
+            assert!(memory.take(Decoder::memory(coding), 1 << 20).is_some(), "{coding:?}");
+        }
     }
 }

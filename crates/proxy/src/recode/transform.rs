@@ -4,13 +4,17 @@ use super::memory::{CodingMemory, Taken};
 use crate::core::Core;
 use crate::tally::{CodedFrom, CodedTo};
 use crate::{Counters, Fault};
+use bytes::{Buf, Bytes};
 use sandarac_coding::{DecodeError, Decoder, Encoder, Level};
 use sandarac_message::codings::Coding;
 use sandarac_message::recoding::Uncompressed;
 use std::sync::Arc;
 
-/// Bytes of a coded body that are decoded at a time, so that what they yield is bounded.
-pub(super) const DECODED: usize = 16 << 10;
+/// Bytes of a coded body that are decoded at a time, so that what they yield is bounded: 1.5 MiB at the most.
+pub(super) const DECODED: usize = 2 << 10;
+
+/// What is decoded at a time ends once it has yielded so much, although there may be more.
+const YIELDED: usize = 64 << 10;
 
 /// An encoder or a decoder in use.
 pub(crate) struct Transform {
@@ -19,6 +23,8 @@ pub(crate) struct Transform {
     to: Option<Coding>,
     /// Whether the coder may hold back bytes that were passed in.
     unflushed: bool,
+    /// What was passed in and not decoded yet.
+    rest: Bytes,
     counters: Arc<Counters>,
     _memory: Taken,
 }
@@ -38,6 +44,19 @@ pub(super) fn undecodable(error: DecodeError) -> Uncompressed {
         DecodeError::Bomb | DecodeError::TooLong => Uncompressed::CodingBomb,
         DecodeError::Window => Uncompressed::CodingWindow,
     }
+}
+
+/// Decodes the beginning of `piece`, and returns the length of that.
+fn decode(decoder: &mut Decoder, piece: &[u8], out: &mut Vec<u8>) -> Result<usize, Uncompressed> {
+    let mut used = 0;
+    for chunk in piece.chunks(DECODED) {
+        decoder.push(chunk, out).map_err(undecodable)?;
+        used += chunk.len();
+        if out.len() >= YIELDED {
+            break;
+        }
+    }
+    Ok(used)
 }
 
 impl Transform {
@@ -66,7 +85,8 @@ impl Transform {
             (None, None) => return Err(Uncompressed::CodingUnknown),
         };
         let counters = core.counters.clone();
-        Ok(Transform { coder: Some(coder), to, unflushed: false, counters, _memory: memory })
+        let rest = Bytes::new();
+        Ok(Transform { coder: Some(coder), to, unflushed: false, rest, counters, _memory: memory })
     }
 
     /// Whether the body can turn out not to be in its coding.
@@ -79,22 +99,47 @@ impl Transform {
         if reason.is_undecodable() { Fault::Undecodable(reason) } else { Fault::ResponseBroken }
     }
 
-    /// Takes a piece, and returns what it yields.
+    /// Takes a piece, and returns what it yields, or the first part of that: [`Transform::more`] returns the others. MUST NOT
+    /// be called before these were taken.
     ///
     /// # Errors
     /// The body is not in its coding. It cannot go on.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Vec<u8>, Uncompressed> {
+        debug_assert!(!self.has_more());
         let mut out = Vec::new();
         let pushed = match &mut self.coder {
             Some(Coder::Encoder(encoder)) => encoder.push(piece, &mut out).map_err(|_| Uncompressed::Busy),
-            Some(Coder::Decoder(decoder)) => {
-                piece.chunks(DECODED).try_for_each(|chunk| decoder.push(chunk, &mut out)).map_err(undecodable)
-            }
+            Some(Coder::Decoder(decoder)) => decode(decoder, piece, &mut out).map(|used| {
+                self.rest = Bytes::copy_from_slice(&piece[used..]);
+            }),
             None => Ok(()),
         };
         self.unflushed = true;
         self.count(piece.len(), out.len());
         self.judged(pushed).map(|()| out)
+    }
+
+    /// Whether what was passed in may yield more.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.rest.is_empty()
+    }
+
+    /// Returns more of what was passed in yields.
+    ///
+    /// # Errors
+    /// As for [`Transform::push`].
+    pub(crate) fn more(&mut self) -> Result<Vec<u8>, Uncompressed> {
+        let mut out = Vec::new();
+        let mut rest = std::mem::take(&mut self.rest);
+        let decoded = match &mut self.coder {
+            Some(Coder::Decoder(decoder)) => decode(decoder, &rest, &mut out).map(|used| {
+                rest.advance(used);
+                self.rest = rest;
+            }),
+            _ => Ok(()),
+        };
+        self.count(0, out.len());
+        self.judged(decoded).map(|()| out)
     }
 
     /// Returns what was held back, so that the reader has everything that was passed in.

@@ -45,7 +45,7 @@ impl Ahead {
         &mut self,
         cx: &mut Context<'_>,
         link: &mut OriginLink,
-        transform: Option<&mut Transform>,
+        mut transform: Option<&mut Transform>,
         between_bytes: Duration,
         upload: Upload,
     ) -> Poll<Option<u64>> {
@@ -57,6 +57,16 @@ impl Ahead {
         if !self.coded.is_empty() {
             let part = self.coded.split_to(self.coded.len().min(MAX_APPENDED));
             self.spool.append(memory, &part);
+            return Poll::Ready(Some(0));
+        }
+        if let Some(transform) = transform.as_deref_mut().filter(|transform| transform.has_more()) {
+            match transform.more() {
+                Ok(coded) => self.coded = coded.into(),
+                Err(reason) => {
+                    self.ended = Some(Err(Transform::fault(reason)));
+                    return Poll::Ready(None);
+                }
+            }
             return Poll::Ready(Some(0));
         }
         if let Some(trailers) = self.trailers.take() {

@@ -108,17 +108,21 @@ impl RecodedBody {
     /// The next piece that the transform yields. What it holds back is flushed when the body pauses.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Unread>> {
         while !self.ended {
-            let out = match self.body.poll_piece(cx) {
-                Poll::Ready(Some(Ok(piece))) => self.transform.push(piece.bytes().unwrap_or_default()),
-                Poll::Ready(Some(Err(broken))) => return Poll::Ready(Err(Unread::Broken(broken))),
-                Poll::Ready(None) => {
-                    self.ended = true;
-                    self.transform.finish()
+            let out = if self.transform.has_more() {
+                self.transform.more()
+            } else {
+                match self.body.poll_piece(cx) {
+                    Poll::Ready(Some(Ok(piece))) => self.transform.push(piece.bytes().unwrap_or_default()),
+                    Poll::Ready(Some(Err(broken))) => return Poll::Ready(Err(Unread::Broken(broken))),
+                    Poll::Ready(None) => {
+                        self.ended = true;
+                        self.transform.finish()
+                    }
+                    Poll::Pending => match self.transform.flush() {
+                        Ok(out) if out.is_empty() => return Poll::Pending,
+                        flushed => flushed,
+                    },
                 }
-                Poll::Pending => match self.transform.flush() {
-                    Ok(out) if out.is_empty() => return Poll::Pending,
-                    flushed => flushed,
-                },
             };
             match out {
                 Ok(out) if out.is_empty() => {}
@@ -181,6 +185,8 @@ impl Body for ObjectBody {
             {
                 reader.poll_streams(cx)
             }
+            // Others wait for the memory of a decoder, of which there is little.
+            ObjectBody::Recoded(recoded) if recoded.transform.decodes() => Poll::Ready(()),
             ObjectBody::Recoded(recoded) => recoded.body.poll_holds_up(cx),
             _ => Poll::Pending,
         }

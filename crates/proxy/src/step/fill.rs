@@ -63,7 +63,7 @@ impl Landing<'_> {
         // Whether a body of unknown length will be stored is not known yet.
         handling.stored = announced && writer.is_stored();
         let tier = self.tier.take().map(|tier| (tier, self.rule.key.clone()));
-        sandarac_net::spawn(fill(writer, link, tier, self.between_bytes));
+        sandarac_net::spawn(|| fill(writer, link, tier, self.between_bytes));
         Landed::Object(object, reader, own)
     }
 }

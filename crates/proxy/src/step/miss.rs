@@ -97,7 +97,7 @@ async fn attend(
         exchange.trace.backend = asked.and_then(|backend| address(exchange.site, pool, backend));
         if let Some(place) = exchange.core.shared.detach() {
             exchange.core.counters.one(Counter::FetchesDetached);
-            sandarac_net::spawn(async move {
+            sandarac_net::spawn(move || async move {
                 fetch.await.leave();
                 drop(place);
             });

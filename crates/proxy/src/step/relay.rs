@@ -242,6 +242,12 @@ impl Relay<'_, '_> {
             if room.is_pending() {
                 return self.waits(link, spoiled);
             }
+            if self.transform.as_ref().is_some_and(|transform| transform.has_more()) {
+                match self.write_held_back(cx, Transform::more) {
+                    Ok(()) => continue,
+                    Err(error) => return Poll::Ready(self.unwritten(error)),
+                }
+            }
             let Some(link) = link else { return spoiled.map_or(Poll::Pending, broke) };
             link.limit_reads(self.downstream.client.read_limit());
             let written = match link.poll_body(cx) {

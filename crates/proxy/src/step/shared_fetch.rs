@@ -76,7 +76,7 @@ pub(crate) fn revalidate(
         handling: Handling::new(Outcome::Miss),
         transaction: core.transaction(),
     };
-    sandarac_net::spawn(async { fetch.run().await.leave() });
+    sandarac_net::spawn(|| async { fetch.run().await.leave() });
 }
 
 impl SharedFetch {

@@ -61,7 +61,7 @@ impl Asking {
         // It may end a claim.
         if let LookupStep::Send(commands) = step {
             let (core, place) = (core.handle(), place.clone());
-            sandarac_net::spawn(async move {
+            sandarac_net::spawn(move || async move {
                 core.tier_links.send(&place.tier, &place.server, commands).await;
             });
         }

@@ -60,7 +60,7 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
     let (core, rule) = (core.clone(), rule.key.clone());
     // Keeps the configuration until the check has ended.
     let site = site.clone();
-    sandarac_net::spawn(async move {
+    sandarac_net::spawn(move || async move {
         let Some(copy) = object.copy() else { return };
         let _end = EndOfCheck(copy);
         let key = place.variant(copy.index(), object.vary()).key;

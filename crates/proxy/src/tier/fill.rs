@@ -60,7 +60,7 @@ impl Fill {
         let told = Rc::new(Told::default());
         let mark = fetch.mark;
         let task = Task { core: core.clone(), asking, fetch, token, told: told.clone(), copy: copy.clone() };
-        sandarac_net::spawn(task.run());
+        sandarac_net::spawn(|| task.run());
         Fill { copy, mark, told }
     }
 

@@ -43,7 +43,7 @@ impl OriginConnection {
         let streams = Rc::new(RefCell::new(streams));
         let session = Rc::new(RefCell::new(Session::new(conn, streams.clone())));
         let opened = OriginConnection { streams, session: session.clone() };
-        spawn(async move { poll_fn(|cx| session.borrow_mut().poll(cx)).await });
+        spawn(move || poll_fn(move |cx| session.borrow_mut().poll(cx)));
         poll_fn(|cx| opened.streams.borrow_mut().poll_settings(cx)).await?;
         Ok(opened)
     }
