@@ -26,14 +26,15 @@ impl Settings {
     ///
     /// - no limit on single bodies, because admission weighs them already;
     /// - 128 variants of a key, more than languages and encodings make, and few enough to search through;
-    /// - a window of 1 MiB, a second of a gigabit divided among a hundred readers;
+    /// - a window of 256 KiB, which is not charged: a client that reads nothing holds as much, and can ask for a hundred objects
+    ///   over one connection. What a slow reader leaves beyond it waits in its spool;
     /// - 5 s of patience, after which the readers that keep up have waited long enough.
     pub const fn new(limit: usize) -> Settings {
         Settings {
             limit,
             max_object: None,
             max_variants: 128,
-            window: 1 << 20,
+            window: 256 << 10,
             patience: Duration::from_secs(5),
             shards: None,
         }
