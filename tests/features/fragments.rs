@@ -183,6 +183,30 @@ fn conditions_and_ranges_are_ignored() {
 }
 
 #[test]
+fn a_copy_from_before_is_not_confirmed_by_a_backend() {
+    let (proxy, origin) = before_with("fragments = true\ncache = \"pass\"", |request| {
+        let names = ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since"];
+        match names.iter().any(|name| request.field(name).is_some()) {
+            true if request.method != "POST" => reply(304).with("ETag", "\"v1\""),
+            _ => page("a<esi:remove>b</esi:remove>c"),
+        }
+    });
+    for (name, value) in [
+        ("If-None-Match", "\"v1\""),
+        ("If-Modified-Since", "Sun, 06 Nov 2094 08:49:37 GMT"),
+        ("If-Match", "\"v1\""),
+        ("If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    ] {
+        assert_eq!(proxy.exchange(&get("/").with(name, value)).expect(200).text(), "ac", "{name}");
+        proxy.exchange(&head("/").with(name, value)).expect(200);
+    }
+    // A change has its conditions.
+    let change = post("/", "x").with("If-Match", "\"v1\"");
+    assert_eq!(proxy.exchange(&change).expect(200).text(), "ac");
+    assert_eq!(origin.last().field("if-match"), Some("\"v1\""));
+}
+
+#[test]
 fn head_agrees_with_get_and_asks_for_no_fragment() {
     let (proxy, origin) = before(|request| match request.path() {
         "/" => page(include("/x")),
