@@ -473,6 +473,24 @@ fn variables_have_values_where_the_key_has_them() {
 }
 
 #[test]
+fn no_value_leads_to_another_path() {
+    let url = "/users/$(QUERY_STRING{id})/$(QUERY_STRING{tab})?q=$(QUERY_STRING{id})";
+    let body = format!("<esi:include src=\"{url}\" alt=\"/alt\"/>");
+    let (proxy, origin) = before(move |request| match request.path() {
+        "/" => page(&body),
+        _ => own(format!("[{}]", request.target)),
+    });
+    for id in ["..", ".", "", "%2e%2e", "%2E", ".%2e", "a%2fb", "a%5Cb", "a/b"] {
+        let target = format!("/?id={id}&tab=admin");
+        assert_eq!(proxy.get(&target).expect(200).text(), "[/alt]", "{id}");
+    }
+    let response = proxy.get("/?id=7%20.&tab=..x").expect(200);
+    assert_eq!(response.text(), "[/users/7%20./..x?q=7%20.]");
+    assert_eq!(labelled(&proxy, "fragments_failed", "fragment-url"), 9);
+    assert!(origin.requests().iter().all(|request| !request.target.contains("admin?")));
+}
+
+#[test]
 fn pages_that_are_not_stored_are_assembled_as_they_stream() {
     for keys in ["fragments = true\ncache = \"pass\"", "fragments = true"] {
         let gates: Vec<Gate> = (0..3).map(|_| Gate::new()).collect();
