@@ -38,7 +38,7 @@ pub fn names_file(field: &Field<'_>) -> bool {
     field.id == Name::Other && (is(X_SENDFILE) || is(X_ACCEL_REDIRECT))
 }
 
-/// Whether a field of an interim response, or a trailer, is for proxies only, so that no client gets it.
+/// Whether a field is for proxies only, so that no client gets it.
 pub fn is_for_proxies(field: &Field<'_>) -> bool {
     is_surrogate_only(field.id) || names_file(field)
 }

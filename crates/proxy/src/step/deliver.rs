@@ -15,6 +15,7 @@ use crate::trailers::TrailerRule;
 use sandarac_cache::{Object, Reader, Store};
 use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
+use sandarac_message::tags::names_file;
 use sandarac_message::{Field, FieldsBuf, Method, Name, RequestHead, StoredHead, Timestamp, date, hop};
 use sandarac_net::{Base, BodyBroken, Length, Response, StoredBlock, boxed, wall};
 use std::future::poll_fn;
@@ -330,6 +331,9 @@ pub(crate) async fn deliver(
         && let Some(page) = boxed(|| assemble::page_of(exchange, &object, &mut reader, own)).await
     {
         return boxed(|| assemble::send(exchange, down, page)).await;
+    }
+    if exchange.ranged.is_some() && object.fields().iter().any(|field| names_file(&field)) {
+        exchange.restore_range();
     }
     let Chosen { object, original, recoded } = match exchange.compress {
         None => Chosen::as_it_came(object),
