@@ -15,7 +15,7 @@ use crate::sticky;
 use crate::trailers::for_client;
 use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
-use sandarac_message::recoding::Uncompressed;
+use sandarac_message::recoding::{Uncompressed, recode_trailers};
 use sandarac_message::{FieldsBuf, Method, Name, Version, hop, tags};
 use sandarac_net::{Base, BodyStep, Length, Response, boxed};
 use sandarac_policy::PoolId;
@@ -381,7 +381,10 @@ impl Relay<'_, '_> {
         }
         self.begin();
         let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
-        let trailers = for_client(trailers, rule.as_ref());
+        let mut trailers = for_client(trailers, rule.as_ref());
+        if self.transform.is_some() {
+            recode_trailers(&mut trailers);
+        }
         let ended = self.downstream.client.end(cx, trailers.view());
         Ok(ended.map_or(Relayed::ClientGone, |()| Relayed::Whole))
     }
