@@ -53,7 +53,7 @@ fn template(page: &[u8], piece: usize) -> Option<Vec<Item>> {
             Part::Text(range) => add_text(&mut items, &page[range.start as usize..range.end as usize]),
             Part::Include(include) => {
                 // No value of a visitor changes the path, or what follows it.
-                let url = include.src.url(|_| Some(b"/?#<>\"'\r\n &"));
+                let url = include.src.url(|_| Some(b"?#<>\"'\r\n &")).unwrap_or_default();
                 assert!(!url.windows(2).any(|pair| pair == b"\r\n") || page.windows(2).any(|pair| pair == b"\r\n"));
                 items.push(Item::Include(include.clone()));
             }

@@ -175,3 +175,41 @@ fn vary_is_not_in_a_part_of_what_is_never_compressed() {
         assert_eq!(proxy.exchange(&request).expect(206).field("vary"), None);
     }
 }
+
+#[test]
+fn trailers_have_no_digest_of_other_bytes() {
+    let (proxy, _origin) = before(|request| {
+        let control = if request.path() == "/passed" { "no-store" } else { "max-age=60" };
+        reply(200)
+            .cache(control)
+            .with("Content-Type", "text/html")
+            .with("Trailer", "Content-Digest, Sum")
+            .with("Trailer", "repr-digest")
+            .chunked()
+            .body(page())
+            .trailer("Content-Digest", "sha-256=:x:")
+            .trailer("Repr-Digest", "sha-256=:x:")
+            .trailer("Content-MD5", "x")
+            .trailer("Sum", "4")
+    });
+    for path in ["/passed", "/stored"] {
+        let request = get(path).with("TE", "trailers").with("Connection", "TE");
+        let response = proxy.exchange(&request.clone().with("Accept-Encoding", "gzip")).expect(200);
+        assert_eq!(response.field("content-encoding"), Some("gzip"), "{path}");
+        let mut client = Http2::to(proxy.address());
+        let stream = client.get(path, &[("te", "trailers"), ("accept-encoding", "gzip")]);
+        for response in [response, client.response(stream).expect(200)] {
+            for name in ["content-digest", "repr-digest", "content-md5"] {
+                assert!(!response.trailers.has(name), "{path} {name}");
+            }
+            if path == "/passed" {
+                assert_eq!(response.trailers.get("sum"), Some("4"));
+                assert_eq!(response.fields.list("trailer"), "Sum");
+            }
+        }
+    }
+    let request = get("/passed").with("TE", "trailers").with("Connection", "TE");
+    let response = proxy.exchange(&request).expect(200);
+    assert_eq!(response.trailers.get("content-digest"), Some("sha-256=:x:"));
+    assert_eq!(response.fields.list("trailer"), "Content-Digest, Sum, repr-digest");
+}

@@ -183,6 +183,30 @@ fn conditions_and_ranges_are_ignored() {
 }
 
 #[test]
+fn a_copy_from_before_is_not_confirmed_by_a_backend() {
+    let (proxy, origin) = before_with("fragments = true\ncache = \"pass\"", |request| {
+        let names = ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since"];
+        match names.iter().any(|name| request.field(name).is_some()) {
+            true if request.method != "POST" => reply(304).with("ETag", "\"v1\""),
+            _ => page("a<esi:remove>b</esi:remove>c"),
+        }
+    });
+    for (name, value) in [
+        ("If-None-Match", "\"v1\""),
+        ("If-Modified-Since", "Sun, 06 Nov 2094 08:49:37 GMT"),
+        ("If-Match", "\"v1\""),
+        ("If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    ] {
+        assert_eq!(proxy.exchange(&get("/").with(name, value)).expect(200).text(), "ac", "{name}");
+        proxy.exchange(&head("/").with(name, value)).expect(200);
+    }
+    // A change has its conditions.
+    let change = post("/", "x").with("If-Match", "\"v1\"");
+    assert_eq!(proxy.exchange(&change).expect(200).text(), "ac");
+    assert_eq!(origin.last().field("if-match"), Some("\"v1\""));
+}
+
+#[test]
 fn head_agrees_with_get_and_asks_for_no_fragment() {
     let (proxy, origin) = before(|request| match request.path() {
         "/" => page(include("/x")),
@@ -446,6 +470,24 @@ fn variables_have_values_where_the_key_has_them() {
         );
     }
     assert_eq!(origin.count_of("/?q=1"), 1);
+}
+
+#[test]
+fn no_value_leads_to_another_path() {
+    let url = "/users/$(QUERY_STRING{id})/$(QUERY_STRING{tab})?q=$(QUERY_STRING{id})";
+    let body = format!("<esi:include src=\"{url}\" alt=\"/alt\"/>");
+    let (proxy, origin) = before(move |request| match request.path() {
+        "/" => page(&body),
+        _ => own(format!("[{}]", request.target)),
+    });
+    for id in ["..", ".", "", "%2e%2e", "%2E", ".%2e", "a%2fb", "a%5Cb", "a/b"] {
+        let target = format!("/?id={id}&tab=admin");
+        assert_eq!(proxy.get(&target).expect(200).text(), "[/alt]", "{id}");
+    }
+    let response = proxy.get("/?id=7%20.&tab=..x").expect(200);
+    assert_eq!(response.text(), "[/users/7%20./..x?q=7%20.]");
+    assert_eq!(labelled(&proxy, "fragments_failed", "fragment-url"), 9);
+    assert!(origin.requests().iter().all(|request| !request.target.contains("admin?")));
 }
 
 #[test]

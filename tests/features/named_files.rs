@@ -20,6 +20,11 @@ const BOTH: &str = "x_sendfile = \"ROOT/files\"\nx_accel_redirect = true";
 
 impl Site {
     fn new(pool: &str) -> Site {
+        Site::with_route(pool, "")
+    }
+
+    /// A site whose route to the pool has these keys.
+    fn with_route(pool: &str, route: &str) -> Site {
         let tree = TempDir::new();
         for (name, content) in [
             ("files/report.txt", "0123456789"),
@@ -53,7 +58,7 @@ impl Site {
             "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [\"{}\"]\n{}\n\
              [[route]]\nmatch = \"/protected/\"\nfiles = \"{root}/internal\"\ninternal = true\n\
              [[route]]\nmatch = \"/public/\"\nfiles = \"{root}/open\"\n\
-             [[route]]\npool = \"app\"\n",
+             [[route]]\npool = \"app\"\n{route}",
             origin.url(),
             pool.replace("ROOT", &root.to_string())
         );
@@ -142,6 +147,34 @@ fn parts_and_conditions_are_obeyed_whether_the_response_is_stored_or_not() {
     // Only a 200 is a representation of which there are parts.
     let page = get(&(site.sendfile("files/report.txt") + "&status=404")).with("Range", "bytes=2-4");
     assert_eq!(site.proxy.exchange(&page).expect(404).text(), "0123456789");
+}
+
+#[test]
+fn a_file_is_no_page_whatever_its_application_says() {
+    let file = "a<esi:remove>b</esi:remove>c";
+    for route in ["fragments = true", "fragments = true\ncache = \"pass\"", "fragments = \"announced\""] {
+        let site = Site::with_route(BOTH, route);
+        fs::write(site.tree.join("files/up.html"), file).unwrap();
+        let target = site.sendfile("files/up.html") + "&Surrogate-Control=max-age=60,content=ESI/1.0";
+        let asked = |name: &str, value: &str| site.proxy.exchange(&get(&target).with(name, value));
+        for _ in 0..2 {
+            let whole = site.proxy.get(&target).expect(200);
+            assert_eq!(whole.text(), file, "{route}");
+            assert_eq!(
+                (whole.field("x-sendfile"), whole.field("surrogate-control")),
+                (None, None),
+                "{route}"
+            );
+            let etag = whole.field("etag").expect("a tag");
+            assert_eq!(asked("Range", "bytes=1-4").expect(206).text(), "<esi", "{route}");
+            asked("If-None-Match", etag).expect(304);
+        }
+        // The application's own pages go on having no parts.
+        let page = "/get?Surrogate-Control=max-age=60,content=ESI/1.0";
+        let page = site.proxy.exchange(&get(page).with("Range", "bytes=1-4")).expect(200);
+        assert_eq!(page.text(), "the body of the application", "{route}");
+        assert!(site.origin.requests().iter().all(|request| request.field("range").is_none()), "{route}");
+    }
 }
 
 #[test]

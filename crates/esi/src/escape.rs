@@ -14,6 +14,26 @@ pub fn escape_html(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a value in a path stays within its segment when a server has decoded it once.
+pub(crate) fn is_segment(value: &[u8]) -> bool {
+    let mut decoded = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+        match digit(0).zip(digit(1)) {
+            Some((high, low)) if byte == b'%' => {
+                decoded.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                decoded.push(byte);
+                rest = after;
+            }
+        }
+    }
+    !matches!(&*decoded, b"" | b"." | b"..") && !decoded.iter().any(|byte| b"/\\".contains(byte))
+}
+
 /// Appends `value` as a part of a path segment or of a query parameter (RFC 3986 §2.1). What is percent-encoded stays so.
 pub(crate) fn escape_url(value: &[u8], out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";

@@ -1,6 +1,6 @@
 //! Values of attributes, and the variables in them.
 
-use crate::escape::escape_url;
+use crate::escape::{escape_url, is_segment};
 
 /// The value of an attribute: a URL with variables in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,16 +71,27 @@ impl Text {
         Text(pieces.into())
     }
 
-    /// The URL. `value` gives variables their values, as they are in the request.
-    pub fn url<'v>(&self, value: impl Fn(&Variable) -> Option<&'v [u8]>) -> Vec<u8> {
+    /// The URL. `value` gives variables their values, as they are in the request. `None` if a value in the path would lead
+    /// to another one: nothing, `.`, `..`, or what has a separator.
+    pub fn url<'v>(&self, value: impl Fn(&Variable) -> Option<&'v [u8]>) -> Option<Vec<u8>> {
         let mut url = Vec::new();
+        let mut is_query = false;
         for piece in &self.0 {
             match piece {
-                Piece::Literal(text) => url.extend_from_slice(text),
-                Piece::Variable(variable) => escape_url(value(variable).unwrap_or_default(), &mut url),
+                Piece::Literal(text) => {
+                    is_query |= text.contains(&b'?');
+                    url.extend_from_slice(text);
+                }
+                Piece::Variable(variable) => {
+                    let value = value(variable).unwrap_or_default();
+                    if !is_query && !is_segment(value) {
+                        return None;
+                    }
+                    escape_url(value, &mut url);
+                }
             }
         }
-        url
+        Some(url)
     }
 
     /// Passes the size of each allocation to `note`.
@@ -115,12 +126,12 @@ mod tests {
     use super::*;
 
     fn url(value: &str) -> String {
-        let value = Text::parse(value.as_bytes()).url(|variable| match variable {
+        let url = Text::parse(value.as_bytes()).url(|variable| match variable {
             Variable::Query(name) if **name == *b"id" => Some(b"7/8"),
             Variable::Cookie(name) if **name == *b"lang" => Some(b"de"),
             _ => None,
         });
-        String::from_utf8(value).expect("text")
+        String::from_utf8(url.expect("a URL")).expect("text")
     }
 
     #[test]
@@ -131,8 +142,26 @@ mod tests {
     }
 
     #[test]
+    fn a_value_in_a_path_is_a_part_of_one_segment() {
+        let url = |value: &[u8]| {
+            let text = Text::parse(b"/users/$(QUERY_STRING{id})/x?y=$(QUERY_STRING{id})");
+            text.url(|_| Some(value)).map(|url| String::from_utf8(url).expect("text"))
+        };
+        for value in ["", ".", "..", "%2e", "%2E.", "%2e%2e", "a/..", "%2F", "a%2fb", "\\", "a%5cb"] {
+            assert_eq!(url(value.as_bytes()), None, "{value}");
+        }
+        for value in ["...", ".a", "a..b", "%2ea", "%252e", "a%20b", "%2"] {
+            let escaped = if value == "%2" { "%252" } else { value };
+            assert_eq!(url(value.as_bytes()), Some(format!("/users/{escaped}/x?y={escaped}")));
+        }
+        let query = Text::parse(b"/x?$(QUERY_STRING{id})").url(|_| Some(b"../%2e%2e/"));
+        assert_eq!(query.as_deref(), Some(&b"/x?..%2F%2e%2e%2F"[..]));
+        assert_eq!(Text::parse(b"/$(HTTP_COOKIE{x})").url(|_| None), None);
+    }
+
+    #[test]
     fn variables_that_there_are_not_are_empty() {
-        assert_eq!(url("/$(HTTP_HOST)$(QUERY_STRING)$(HTTP_COOKIE{x})$()/"), "//");
+        assert_eq!(url("/$(HTTP_HOST)$(QUERY_STRING)$()/?$(HTTP_COOKIE{x})"), "//?");
         assert_eq!(url("/$(HTTP_COOKIE{lang"), "/$(HTTP_COOKIE{lang");
         assert_eq!(url(""), "");
     }

@@ -45,7 +45,7 @@ fn streamed(body: &[u8], piece: usize) -> Vec<Item> {
 }
 
 fn url(text: &Text) -> String {
-    String::from_utf8(text.url(|_| Some(b"?"))).expect("text")
+    String::from_utf8(text.url(|_| Some(b"?")).expect("a URL")).expect("text")
 }
 
 /// A page as text: includes as `[src|alt|continue]`, variables as `{name}`.

@@ -27,6 +27,11 @@ pub fn is_instruction(field: &Field<'_>) -> bool {
     field.id == Name::Other && INSTRUCTIONS.iter().any(|name| field.is(name))
 }
 
+/// Whether a field names a file for this proxy to send.
+pub fn names_file(field: &Field<'_>) -> bool {
+    field.id == Name::Other && [X_ACCEL_REDIRECT, X_SENDFILE].iter().any(|name| field.is(name))
+}
+
 /// Whether a response asks not to be read ahead of its client.
 pub fn is_unbuffered(response: Fields<'_>) -> bool {
     response.all_named(X_ACCEL_BUFFERING).any(|value| value.eq_ignore_ascii_case(b"no"))

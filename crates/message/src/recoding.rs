@@ -80,6 +80,11 @@ impl Uncompressed {
 /// Digests of bytes in a coding (RFC 9530, and older ones).
 const DIGESTS: [&[u8]; 4] = [b"content-digest", b"repr-digest", b"digest", b"content-md5"];
 
+/// Whether a field of this name is one of them.
+fn is_digest(name: &[u8]) -> bool {
+    DIGESTS.iter().any(|digest| name.eq_ignore_ascii_case(digest))
+}
+
 /// Changes the fields of a response whose body is sent in `coding`, or in none. What the old bytes were described by goes,
 /// the entity tag becomes weak, and `Vary` names `Accept-Encoding`.
 ///
@@ -88,9 +93,16 @@ const DIGESTS: [&[u8]; 4] = [b"content-digest", b"repr-digest", b"digest", b"con
 pub fn recode(fields: &mut FieldsBuf, coding: Option<Coding>) -> Result<(), TooLarge> {
     fields.retain(|field| match field.id {
         Name::ContentLength | Name::AcceptRanges | Name::ContentEncoding => false,
-        Name::Other => !DIGESTS.iter().any(|name| field.is(name)),
+        Name::Other => !is_digest(field.name),
         _ => true,
     });
+    let announced: Vec<Vec<u8>> = fields.view().list(Name::Trailer).map(<[u8]>::to_vec).collect();
+    if announced.iter().any(|name| is_digest(name)) {
+        fields.remove(Name::Trailer);
+        for name in announced.iter().filter(|name| !is_digest(name)) {
+            fields.add(Name::Trailer, name)?;
+        }
+    }
     if let Some(coding) = coding {
         fields.add(Name::ContentEncoding, coding.name().as_bytes())?;
     }
@@ -98,11 +110,16 @@ pub fn recode(fields: &mut FieldsBuf, coding: Option<Coding>) -> Result<(), TooL
     vary(fields)
 }
 
+/// Removes the digests of the old bytes from the trailers of a response whose body is sent in another coding.
+pub fn recode_trailers(trailers: &mut FieldsBuf) {
+    trailers.retain(|field| !is_digest(field.name));
+}
+
 /// Removes what describes the bytes of a body in place of which others are sent, validators included.
 pub fn disown(fields: &mut FieldsBuf) {
     fields.retain(|field| match field.id {
         Name::ContentLength | Name::AcceptRanges | Name::Etag | Name::LastModified | Name::Trailer => false,
-        Name::Other => !DIGESTS.iter().any(|name| field.is(name)),
+        Name::Other => !is_digest(field.name),
         _ => true,
     });
 }
@@ -177,6 +194,18 @@ mod tests {
             recoded(&plain, Some(Coding::Gzip)),
             "Content-Type: text/html\nVary: Origin\nContent-Encoding: gzip\nETag: W/\"a\"\nVary: Accept-Encoding"
         );
+    }
+
+    #[test]
+    fn a_recoding_has_no_digest_in_its_trailers() {
+        let announced = [("Trailer", "Sum, Content-Digest"), ("Trailer", "DIGEST"), ("Vary", "*")];
+        assert_eq!(recoded(&announced, None), "Vary: *\nTrailer: Sum");
+        assert_eq!(recoded(&[("Trailer", "Sum, X"), ("Vary", "*")], None), "Trailer: Sum, X\nVary: *");
+        let lines = [("Sum", "4"), ("Repr-Digest", "x"), ("content-md5", "x")];
+        let mut trailers: FieldsBuf = lines.into_iter().collect();
+        recode_trailers(&mut trailers);
+        let names: Vec<_> = trailers.view().iter().map(|field| field.name.to_vec()).collect();
+        assert_eq!(names, [&b"Sum"[..]]);
     }
 
     #[test]

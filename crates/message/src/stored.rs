@@ -1,6 +1,6 @@
 //! The head of a stored response, kept in its wire form.
 
-use crate::tags::is_surrogate_only;
+use crate::tags::is_for_proxies;
 use crate::{Field, Fields, FieldsBuf, MAX_HEAD, ResponseHead, Span, TooLarge, Version};
 
 /// The bytes before the reason phrase: `HTTP/1.1 200 `.
@@ -10,7 +10,7 @@ const REASON_AT: usize = 13;
 /// ends a head. A hit writes these bytes, then its own fields (such as Age), then the empty line. The spans
 /// allow rules and other encodings to use the fields without parsing again.
 ///
-/// Rules may see other fields than clients: fields for caches only ([`is_surrogate_only`]) are hidden from
+/// Rules may see other fields than clients: fields for caches only ([`is_for_proxies`]) are hidden from
 /// clients, and edits may replace, remove or add fields. The lines are in this order: for clients only, for
 /// both, for rules only. A validation that does not mention a hidden field leaves it as it was.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl StoredHead {
         change: impl Fn(FieldsBuf) -> Result<FieldsBuf, TooLarge>,
     ) -> Result<StoredHead, TooLarge> {
         let fields = change(FieldsBuf::copy_of(self.fields()))?;
-        let hides_edited = |field: Field<'_>| !is_surrogate_only(field.id);
+        let hides_edited = |field: Field<'_>| !is_for_proxies(&field);
         if self.substitutes == 0 && !self.hidden().iter().any(hides_edited) {
             return StoredHead::new(status, reason, &fields);
         }
@@ -68,12 +68,11 @@ impl StoredHead {
         edited: Fields<'_>,
         is_changed: impl Fn(&Field<'_>) -> bool,
     ) -> Result<StoredHead, TooLarge> {
-        let for_caches = |field: &Field<'_>| is_surrogate_only(field.id);
-        let for_rules = |field: &Field<'_>| for_caches(field) || is_changed(field);
+        let for_rules = |field: &Field<'_>| is_for_proxies(field) || is_changed(field);
         StoredHead::assemble(
             status,
             reason,
-            edited.iter().filter(|field| !for_caches(field) && is_changed(field)),
+            edited.iter().filter(|field| !is_for_proxies(field) && is_changed(field)),
             fields.iter().filter(|field| !for_rules(field)),
             fields.iter().filter(for_rules),
         )

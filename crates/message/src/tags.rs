@@ -27,7 +27,7 @@ fn separates(name: Name, byte: u8) -> bool {
     }
 }
 
-/// Whether a field of an interim response, or a trailer, is for proxies only, so that no client gets it.
+/// Whether a field is for proxies only, so that no client gets it.
 pub fn is_for_proxies(field: &Field<'_>) -> bool {
     is_surrogate_only(field.id) || is_instruction(field)
 }

@@ -1,5 +1,6 @@
 //! The rule of a route whose pages are assembled from fragments.
 
+use sandarac_message::accel::names_file;
 use sandarac_message::caching::announces_esi;
 use sandarac_message::media_type::is_markup;
 use sandarac_message::{Fields, Name};
@@ -16,6 +17,8 @@ pub enum FragmentRule {
 impl FragmentRule {
     /// Whether a response with this status, and these fields as they came, is such a page.
     pub fn is_page(self, status: u16, response: Fields<'_>) -> bool {
+        // A file has taken the place of the page: others may have made it.
+        let is_file = || response.iter().any(|field| names_file(&field));
         // A part of a page is no page, and neither is nothing.
         let has_whole_body = status >= 200 && !matches!(status, 204..=206 | 304);
         let is_asked_for = || match self {
@@ -24,7 +27,7 @@ impl FragmentRule {
             }
             FragmentRule::Announced => announces_esi(response),
         };
-        has_whole_body && is_asked_for()
+        has_whole_body && is_asked_for() && !is_file()
     }
 }
 
@@ -42,6 +45,13 @@ mod tests {
         }
         assert_eq!(is_page(FragmentRule::Markup, 200), is_page(FragmentRule::Markup, 404));
         (is_page(FragmentRule::Markup, 200), is_page(FragmentRule::Announced, 200))
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_a_page_is_none() {
+        let announced = ("Surrogate-Control", "content=\"ESI/1.0\"");
+        assert_eq!(pages(&[announced, ("X-Sendfile", "1")]), (false, false));
+        assert_eq!(pages(&[("x-accel-redirect", "/x"), announced]), (false, false));
     }
 
     #[test]

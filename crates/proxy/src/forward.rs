@@ -141,6 +141,11 @@ impl<'a> Forward<'a> {
                 }
             }
         }
+        let is_read = matches!(self.request.method, Method::Get | Method::Head);
+        if self.fragments && is_read && self.purpose.is_for_one_client() {
+            // The backend knows only the text of the page that the client has.
+            make_unconditional(&mut fields);
+        }
         if let Some(rule) = self.purpose.rule() {
             self.accept_codings(&mut fields, rule)?;
         }

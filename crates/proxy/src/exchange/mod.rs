@@ -37,7 +37,7 @@ use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::caching::BypassReason;
 use sandarac_message::target::Scheme;
-use sandarac_message::{Field, Name, RequestHead, hop};
+use sandarac_message::{Field, Name, RequestHead, RequestHeadBuf, hop};
 use sandarac_net::{Client, Incoming, Peer, boxed, wall};
 use sandarac_policy::Action;
 use state::{Exchange, Sent};
@@ -79,10 +79,13 @@ pub(crate) async fn run(
             None => {}
         }
     }
+    let mut ranged = None;
     if let Ok(Judged { facts, .. }) = &judged
         && site.config.routes[facts.route()].fragments.is_some()
+        && head.fields.view().iter().any(|field| asks_for_part(&field))
     {
         // A part of a page's text is no part of the page.
+        ranged = Some(head.clone());
         head.fields.retain(|field| !asks_for_part(&field));
     }
     // A fetch for the store may outlive the exchange. It keeps the head alive.
@@ -92,6 +95,7 @@ pub(crate) async fn run(
         site: &site,
         head: &head,
         request: head.view(),
+        ranged: ranged.as_ref().map(RequestHeadBuf::view),
         tls: tls.as_deref(),
         expect_continue,
         handling: Handling::new(Outcome::Error),

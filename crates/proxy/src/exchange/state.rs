@@ -29,6 +29,8 @@ pub(crate) struct Exchange<'e> {
     /// The head of the request, and a view of it.
     pub(crate) head: &'e Rc<RequestHeadBuf>,
     pub(crate) request: RequestHead<'e>,
+    /// The request with the range that it asks for, if that was removed because pages have no parts.
+    pub(crate) ranged: Option<RequestHead<'e>>,
     /// The TLS of the client's connection.
     pub(super) tls: Option<&'e TlsPeer>,
     /// Whether the client waits for 100 (Continue) before it sends its body.
@@ -83,6 +85,11 @@ impl Exchange<'_> {
             transaction: self.transaction,
         };
         fetch.run(&mut Recipient::Client(down), &mut self.trace).await
+    }
+
+    /// Restores the range of the request, because a file answers it.
+    pub(crate) fn restore_range(&mut self) {
+        self.request = self.ranged.take().unwrap_or(self.request);
     }
 
     /// Counts the outcome, once: as the response begins, or as the exchange ends without one.

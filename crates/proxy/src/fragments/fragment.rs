@@ -44,7 +44,8 @@ impl From<Result<Asked, FragmentFailure>> for State {
 impl Fragment {
     /// Asks for the fragment of an include.
     pub(super) fn ask(page: &Rc<Page>, include: &Include) -> Fragment {
-        let url = |text: &sandarac_esi::Text| text.url(|variable| page.value(variable));
+        // An empty URL is refused as malformed: here, a value would lead to another path.
+        let url = |text: &sandarac_esi::Text| text.url(|variable| page.value(variable)).unwrap_or_default();
         let mut fragment = Fragment {
             page: page.clone(),
             state: page.ask(&url(&include.src)).into(),

@@ -6,7 +6,7 @@ use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
 use sandarac_cache::{Broken, Object, Reader};
 use sandarac_message::hop::is_event_stream;
-use sandarac_message::recoding::Uncompressed;
+use sandarac_message::recoding::{Uncompressed, recode_trailers};
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_net::{Body, BodyBroken};
 use std::collections::VecDeque;
@@ -197,7 +197,11 @@ impl Body for ObjectBody {
             ObjectBody::Arriving(ArrivingBody { reader, rule, .. }) => {
                 Some(for_client(reader.object().trailers()?, rule.as_ref()))
             }
-            ObjectBody::Recoded(recoded) => recoded.body.trailers(),
+            ObjectBody::Recoded(recoded) => {
+                let mut trailers = recoded.body.trailers()?;
+                recode_trailers(&mut trailers);
+                Some(trailers)
+            }
             ObjectBody::Whole { .. } | ObjectBody::Parts { .. } | ObjectBody::Assembled(_) => None,
         }
     }

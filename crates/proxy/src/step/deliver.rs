@@ -12,6 +12,7 @@ use crate::sending::SendEnd;
 use crate::site::Site;
 use crate::trailers::TrailerRule;
 use sandarac_cache::{Object, Reader, Store};
+use sandarac_message::accel::names_file;
 use sandarac_message::caching::RequestDirectives;
 use sandarac_message::conditional::{self, Evaluation, Role};
 use sandarac_message::range::{self, ByteRange, ContentRange, Multipart, Selection};
@@ -337,6 +338,9 @@ pub(crate) async fn deliver(
         && let Some(page) = boxed(|| assemble::page_of(exchange, &object, &mut reader, own)).await
     {
         return boxed(|| assemble::send(exchange, down, page)).await;
+    }
+    if exchange.ranged.is_some() && object.fields().iter().any(|field| names_file(&field)) {
+        exchange.restore_range();
     }
     let Chosen { object, original, recoded } = match exchange.compress {
         None => Chosen::as_it_came(object),

@@ -77,6 +77,7 @@ pub(crate) async fn files(
             synth(exchange, down, page).await
         }
         Found::File(file) => {
+            exchange.restore_range();
             exchange.handling = handling();
             let tells = exchange.site.config.cache.cache_status;
             let cache_status = tells.then(|| (exchange.handling.cache_status(), exchange.site.name()));

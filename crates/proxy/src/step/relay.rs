@@ -15,7 +15,7 @@ use crate::sticky;
 use crate::trailers::for_client;
 use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
-use sandarac_message::recoding::Uncompressed;
+use sandarac_message::recoding::{Uncompressed, recode_trailers};
 use sandarac_message::{FieldsBuf, Method, Name, Version, hop, tags};
 use sandarac_net::{Base, BodyStep, Length, Response, boxed};
 use sandarac_policy::PoolId;
@@ -81,13 +81,18 @@ pub(crate) async fn relay(
     arrived: Box<OriginResponse>,
     pool_id: PoolId,
 ) -> Result<Sent, Fault> {
+    let is_file = arrived.link.is_local_file();
+    if is_file {
+        exchange.restore_range();
+    }
     let mut arrived = answer_from_file(exchange.core, &exchange.request, arrived)?;
     if exchange.request.method == Method::Head {
         arrived.link.drop_body();
     }
     let pool = exchange.site.pool_by_id(pool_id);
     let mut fields = std::mem::take(&mut arrived.head.fields);
-    let is_page = assemble::is_passing_page(exchange, arrived.head.status, fields.view(), arrived.upload);
+    let is_page =
+        !is_file && assemble::is_passing_page(exchange, arrived.head.status, fields.view(), arrived.upload);
     fields.retain_names(|name| !tags::is_surrogate_only(name));
     add_date(&mut fields, arrived.received);
     if let (Some((key, scheme)), Some(sticky)) = (exchange.trace.stick_to, &pool.sticky) {
@@ -378,7 +383,10 @@ impl Relay<'_, '_> {
         }
         self.begin();
         let rule = if trailers.view().is_empty() { None } else { self.exchange.trailers() };
-        let trailers = for_client(trailers, rule.as_ref());
+        let mut trailers = for_client(trailers, rule.as_ref());
+        if self.transform.is_some() {
+            recode_trailers(&mut trailers);
+        }
         let ended = self.downstream.client.end(cx, trailers.view());
         Ok(ended.map_or(Relayed::ClientGone, |()| Relayed::Whole))
     }

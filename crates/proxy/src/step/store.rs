@@ -21,7 +21,7 @@ use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
-    TooLarge, date, tags,
+    TooLarge, accel, date, tags,
 };
 use sandarac_policy::{CacheRule, PoolId};
 use sandarac_tier::SharedCopy;
@@ -341,6 +341,10 @@ impl<'a> Landing<'a> {
         // A stored body is sent with its length, so its trailers cannot be announced.
         fields.remove(Name::Trailer);
         add_date(&mut fields, arrived.received);
+        if arrived.file.is_some() {
+            // No client gets it, and all who share the object know that the body is a file.
+            fields.push(accel::X_SENDFILE, b"1")?;
+        }
         if whole {
             fields.remove(Name::ContentRange);
             return self.edits.stored_head(200, b"OK", &fields);

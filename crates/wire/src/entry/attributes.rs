@@ -9,7 +9,7 @@ use crate::h1::{BodyFraming, Limits, MAX_FIELDS, Parsed};
 use bytes::Bytes;
 use sandarac_message::caching::{LifetimeFlags, RelativeLifetimes};
 use sandarac_message::hop::is_standing;
-use sandarac_message::tags::is_surrogate_only;
+use sandarac_message::tags::is_for_proxies;
 use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, MAX_HEAD, Method, StoredHead};
 
@@ -175,7 +175,7 @@ fn read_head(
         return Err(EntryError::Head);
     }
     let (shown, for_rules) = fields.split_at(for_clients + for_both);
-    if shown.iter().any(|field| is_surrogate_only(field.id)) {
+    if shown.iter().any(|field| is_for_proxies(&field)) {
         return Err(EntryError::Head);
     }
     let (for_clients, for_both) = shown.split_at(for_clients);
