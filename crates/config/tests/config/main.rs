@@ -2,6 +2,7 @@
 
 mod classes;
 mod compression;
+mod cookies;
 mod diagnostics;
 mod documents;
 mod files;
