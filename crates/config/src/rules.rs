@@ -165,7 +165,7 @@ impl Text for Pattern {
 
 /// The cookies that make a request bypass the cache.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BypassCookies(CookieRule);
+pub(crate) struct BypassCookies(pub(crate) CookieRule);
 
 impl Value for BypassCookies {
     fn kind() -> Kind {

@@ -8,6 +8,7 @@ mod documents;
 mod files;
 mod flags;
 mod fragments;
+mod habits;
 mod pages;
 mod php;
 mod pools;
