@@ -27,6 +27,8 @@ pub enum Checked {
     Down,
     /// The backend would be out of service, but no more of the pool may be.
     Spared,
+    /// A spared backend passes its checks again.
+    Recovered,
 }
 
 impl std::fmt::Display for Checked {
@@ -36,6 +38,7 @@ impl std::fmt::Display for Checked {
             Checked::Up => "back in service",
             Checked::Down => "out of service",
             Checked::Spared => "kept in service, because no more of the pool may be out",
+            Checked::Recovered => "passing its checks again",
         })
     }
 }

@@ -37,8 +37,8 @@ impl Pool {
         let down = state.down.load(Ordering::Relaxed);
         if passed != down {
             state.checks.store(0, Ordering::Relaxed);
-            state.spared.store(false, Ordering::Relaxed);
-            return Checked::Same;
+            let spared = state.spared.swap(false, Ordering::Relaxed);
+            return if passed && spared { Checked::Recovered } else { Checked::Same };
         }
         let row = state.checks.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         if row < if down { rise.max(1) } else { fall.max(1) } {

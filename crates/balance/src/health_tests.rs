@@ -157,6 +157,8 @@ fn a_backend_whose_checks_fail_is_failing_where_it_is_kept() {
     let state = |at: usize| pool.report(NOW)[at].state();
     assert_eq!([fail(0), fail(1)], [Checked::Down, Checked::Spared]);
     assert_eq!([state(0), state(1)], [BackendState::Down, BackendState::Failing]);
+    // Regression: the recovery was no change, so nothing was logged.
+    assert_eq!(pool.checked(BackendId(1), true), Checked::Recovered);
     assert_eq!(pool.checked(BackendId(1), true), Checked::Same);
     assert_eq!(state(1), BackendState::Healthy, "one that passes is no failure");
     assert_eq!(fail(1), Checked::Spared);

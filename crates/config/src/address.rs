@@ -66,6 +66,9 @@ impl Text for ListenAddress {
             }
             Some(("*", port)) => complaint.help(format!("did you mean \":{port}\"?")),
             Some(("localhost", port)) => complaint.help(format!("did you mean \"127.0.0.1:{port}\"?")),
+            _ if text.contains('/') && !text.contains("://") => {
+                complaint.help(format!("did you mean \"./{text}\"?"))
+            }
             _ => complaint.help(":PORT, IP:PORT, [IPV6]:PORT or unix:/PATH; names are not looked up"),
         })
     }

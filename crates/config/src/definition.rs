@@ -62,6 +62,18 @@ impl Report {
 
 /// The full form of a `key` whose value is a setting instead of the table.
 fn in_full(key: &str, node: &Node<'_>) -> Option<String> {
+    match node.get_ref() {
+        DeValue::Boolean(true) if key == "tls" => {
+            return Some(
+                "a listener has tls.certificates, tls.directory or tls.acme; a pool has backends at https:// addresses"
+                    .to_owned(),
+            );
+        }
+        DeValue::Array(_) if key == "pool" => {
+            return Some("each pool has a table by its name: [pool.NAME]".to_owned());
+        }
+        _ => {}
+    }
     let (_, text, number) = MEANT_SETTINGS.iter().find(|(table, _, _)| *table == key)?;
     match node.get_ref() {
         DeValue::String(value) => Some(format!("{key}.{text} = {}", quoted(value))),

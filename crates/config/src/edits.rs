@@ -80,6 +80,13 @@ pub(crate) fn warn_of_variables(text: &str, at: &Option<Place>, report: &mut Rep
         return;
     }
     let message = format!("\"${name}\" is sent as it stands: there are no variables, but templates");
-    let help = "{host}, {path}, {query} and {target} (path and query) stand for those of the request";
-    report.warning(at.clone(), message).help = Some(help.to_owned());
+    let ours = match &*name {
+        "remote_addr" | "binary_remote_addr" => "{client} is the address of the client; ",
+        "request_id" => "{id} is the name of the request; ",
+        _ => "",
+    };
+    let help = format!(
+        "{ours}{{host}}, {{path}}, {{query}} and {{target}} (path and query) stand for those of the request"
+    );
+    report.warning(at.clone(), message).help = Some(help);
 }

@@ -395,9 +395,11 @@ fn explain_stale(CacheRule { policy, stale_after, .. }: &CacheRule) -> String {
 }
 
 fn explain_cookies(policy: &Policy) -> String {
+    let bypasses_none = policy.bypass_cookies == CookieRule::Never
+        || policy.ignored_cookies.iter().any(|glob| glob.text() == b"*");
     let mut text = match &policy.bypass_cookies {
-        CookieRule::Never => format!("{NEXT}whatever cookies a request has"),
-        CookieRule::Any => format!("{NEXT}requests with a cookie bypass it"),
+        _ if bypasses_none => format!("{NEXT}whatever cookies a request has"),
+        CookieRule::Never | CookieRule::Any => format!("{NEXT}requests with a cookie bypass it"),
         CookieRule::Named(globs) => {
             let names: Vec<_> =
                 globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
@@ -405,7 +407,10 @@ fn explain_cookies(policy: &Policy) -> String {
         }
     };
     if policy.bypass_authorization {
-        text.push_str(", and so do those with Authorization");
+        text.push_str(&match bypasses_none {
+            true => format!("{NEXT}requests with Authorization bypass it"),
+            false => ", and so do those with Authorization".to_owned(),
+        });
     }
     if policy.store_set_cookie {
         text.push_str(&format!("{NEXT}responses that set cookies are stored"));

@@ -249,7 +249,8 @@ impl Text for ShortMatch {
     }
 
     fn from_text(text: &str) -> Result<ShortMatch, Complaint> {
-        if let Some(expression) = text.strip_prefix('~') {
+        let is_expression = text.starts_with('^') && !text.contains(' ');
+        if let Some(expression) = text.strip_prefix('~').or(is_expression.then_some(text)) {
             let complaint = Complaint::new(format!("{text:?} is a regular expression, and `match` has none"));
             return Err(match expression.contains("php") {
                 true => complaint.help(
@@ -293,7 +294,9 @@ impl Text for ShortMatch {
 /// Refuses what other servers read as something else, and a route would take literally.
 fn refuse_habits(text: &str) -> Result<(), Complaint> {
     let first = text.split_ascii_whitespace().next().unwrap_or_default();
-    let complaint = if text == "_" {
+    let complaint = if let Some((_, rest)) = text.split_once("://") {
+        Complaint::new(format!("{text:?} has a scheme")).help(format!("leave out the scheme: \"{rest}\""))
+    } else if text == "_" {
         Complaint::new("\"_\" would be a host")
             .help("without a host, a route is for all of them: match = \"/\"")
     } else if first != text && first.starts_with(['^', '=']) {
@@ -361,7 +364,12 @@ impl Value for CacheChoice {
         if node.get_ref().is_table() {
             return report.section(node).map(|rules| CacheChoice::Rules(Box::new(rules)));
         }
-        if let Some(on) = node.get_ref().as_bool() {
+        let switched = match node.get_ref().as_str() {
+            Some("on" | "yes" | "true") => Some(true),
+            Some("off" | "no" | "false" | "none") => Some(false),
+            _ => node.get_ref().as_bool(),
+        };
+        if let Some(on) = switched {
             let word = if on { "lookup" } else { "pass" };
             report.unexpected(node, &CacheChoice::kind()).help = Some(format!("cache = {word:?}?"));
             return None;

@@ -134,6 +134,12 @@ impl Text for IndexName {
             && !text.contains(['/', '\0'])
             && text != "."
             && text != "..";
+        let words = || text.split(' ').filter(|word| !word.is_empty());
+        if words().count() > 1 && words().all(|word| word.contains('.')) {
+            let names: Vec<_> = words().map(|word| format!("{word:?}")).collect();
+            return Err(Complaint::new(format!("{text:?} is several names of files"))
+                .help(format!("write them as an array: [{}]", names.join(", "))));
+        }
         match is_name {
             true => Ok(IndexName(text.into())),
             false => Err(Complaint::new(format!("{text:?} is not {}", IndexName::form().words()))),

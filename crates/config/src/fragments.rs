@@ -24,11 +24,9 @@ impl Value for FragmentChoice {
             (Some(false), _) => None,
             (_, Some(ANNOUNCED)) => Some(FragmentRule::Announced),
             (_, text) => {
-                let help = text.and_then(|text| match text {
-                    "true" | "false" => Some(format!("without quotes: {text}")),
-                    _ => closest(text, &[ANNOUNCED]).map(|_| format!("did you mean {ANNOUNCED:?}?")),
-                });
-                report.unexpected(node, &FragmentChoice::kind()).help = help;
+                let meant = text.and_then(|text| closest(text, &[ANNOUNCED]));
+                let error = report.unexpected(node, &FragmentChoice::kind());
+                error.help = error.help.take().or(meant.map(|meant| format!("did you mean {meant:?}?")));
                 return None;
             }
         };

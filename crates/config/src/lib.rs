@@ -20,6 +20,7 @@ mod fragments;
 mod limited;
 mod make;
 mod manual;
+mod other_words;
 mod path;
 mod pattern;
 mod php;
@@ -35,6 +36,7 @@ mod suggest;
 mod template;
 mod tls;
 mod value;
+mod warnings;
 
 pub use address::{Group, ListenAddress, Mode, NameServer, Network, contains};
 pub use classify::{TABLE_BYTES, TableError, classifier, read_class_table};

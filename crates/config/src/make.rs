@@ -15,6 +15,7 @@ use crate::definition::Section;
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, SourceText, Warning, judge};
 use crate::file::{File, ListenSettings, RouteSettings};
 use crate::flags::{Flags, overlay, port_80_for_acme};
+use crate::other_words::other_program;
 use crate::php::expand_php;
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
@@ -23,6 +24,7 @@ use crate::section::Admin;
 use crate::shared::{shared_config, warn_of_unused_tier};
 use crate::suggest::closest;
 use crate::tls::listener_tls;
+use crate::warnings::{warn_of_missing_https, warn_of_names, warn_of_removed_cookies};
 
 impl Config {
     /// Reads the text of the file called `name`.
@@ -65,7 +67,12 @@ impl Config {
     ) -> Result<(Config, Vec<Warning>), Diagnostics> {
         let mut report = Report::new(File::settings());
         let (table, syntax) = DeTable::parse_recoverable(text);
-        for error in &syntax {
+        let other = other_program(text).filter(|_| !syntax.is_empty());
+        if let Some((place, program, page)) = &other {
+            let message = format!("this is a file of {program}, and Sandarac reads TOML");
+            report.error(Some(place.clone()), message).help = Some(format!("{page} shows the move"));
+        }
+        for error in syntax.iter().filter(|_| other.is_none()) {
             // An error at the end of the file is marked at its last character.
             let place = error.span().map(|place| place.start.min(text.len())..place.end.min(text.len()));
             let message = error.message().trim_end_matches(", expected nothing");
@@ -134,6 +141,7 @@ fn config(file: File, source: &Arc<SourceText>, report: &mut Report) -> Config {
     let listeners = listeners(&file, report);
     let (names, pools): (Vec<_>, Vec<_>) =
         file.pool.0.iter().map(|pool| (&pool.0, pool_config(pool, report))).unzip();
+    warn_of_missing_https(&file, &listeners, report);
     check_cache(&file, report);
     check_others(&file, report);
     let mut routes = routes(&file, &names, &pools, report);
@@ -296,6 +304,7 @@ fn routes(
         warn_of_unreachable(&made, report);
         warn_of_unnamed_files(&made, file, report);
         warn_of_ungathered(&made, configured, report);
+        warn_of_removed_cookies(&made, report);
     }
     made.into_iter().map(|(route, _)| route).collect()
 }
@@ -427,6 +436,7 @@ fn check_cache(file: &File, report: &mut Report) {
             let message = "`default_ttl` has no effect beside `ttl`, which overrides the backend";
             report.warning(place.clone(), message);
         }
+        warn_of_names(rules, &place, report);
         let rules = rules.clone().over(&file.cache.rules);
         if let (Some(min), Some(max)) = (rules.min_ttl, rules.max_ttl)
             && min > max

@@ -6,26 +6,9 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::diagnostics::{Diagnostic, Severity};
+use crate::other_words::help_for;
 use crate::setting::{Kind, Setting};
 use crate::suggest::closest;
-
-/// Other names of settings that are too different from ours to be found as typing errors.
-const OTHER_WORDS: [(&str, &str); 14] = [
-    ("root", "files"),
-    ("file_server", "files"),
-    ("document_root", "files"),
-    ("try_files", "try"),
-    ("error_page", "not_found"),
-    ("php_fastcgi", "php"),
-    ("fastcgi_pass", "backends"),
-    ("grpc_pass", "backends"),
-    ("autoindex", "listing"),
-    ("gzip_static", "precompressed"),
-    ("stale_while_revalidate", "grace"),
-    ("swr", "grace"),
-    ("shared_max", "max_object"),
-    ("shared_wait", "wait"),
-];
 
 /// A value in the file, with its place.
 pub(crate) type Node<'i> = Spanned<DeValue<'i>>;
@@ -123,10 +106,14 @@ impl Report {
             other => format!("a {}", other.type_str()),
         };
         let message = format!("expected {}, found {found}", kind.words());
+        let may_be_bool = match kind {
+            Kind::Either(kinds) => kinds.iter().any(|kind| matches!(kind, Kind::Bool)),
+            kind => matches!(kind, Kind::Bool),
+        };
         let help = match (kind, node.get_ref().as_str()) {
-            (Kind::Bool, Some("true" | "false")) => {
-                node.get_ref().as_str().map(|text| format!("without quotes: {text}"))
-            }
+            (_, Some(text @ ("true" | "false"))) if may_be_bool => Some(format!("without quotes: {text}")),
+            (_, Some("on" | "yes")) if may_be_bool => Some("write true, without quotes".to_owned()),
+            (_, Some("off" | "no")) if may_be_bool => Some("write false, without quotes".to_owned()),
             (Kind::Integer { .. } | Kind::Decimal { .. }, Some(text)) if text.parse::<f64>().is_ok() => {
                 Some(format!("without quotes: {text}"))
             }
@@ -163,9 +150,8 @@ impl Report {
             .filter(|(_, keys)| keys.contains(&key))
             .map(|(table, _)| if table.is_empty() { "the top of the file".to_owned() } else { table.clone() })
             .collect();
-        let here = |other: &&(&str, &str)| other.0 == key && names.contains(&other.1);
         let help = match closest(key, &names) {
-            _ if let Some((_, name)) = OTHER_WORDS.iter().find(here) => format!("here it is called `{name}`"),
+            _ if let Some(help) = help_for(key, &names) => help,
             Some(name) => format!("did you mean `{name}`?"),
             None => {
                 let belongs =

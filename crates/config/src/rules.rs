@@ -46,11 +46,12 @@ settings! {
         stale_when_disconnected: Option<bool> = None, unset "true" "false";
         /// The cookies that make a request bypass the cache: names (a star matches any run of characters), `"any"` or
         /// `"none"`. If names are given, all other cookies are ignored, and not forwarded with requests that may be
-        /// cached.
+        /// cached. A name that is here bypasses the cache even if `ignore_cookies` covers it, as `"*"` does.
         bypass_cookies: Option<BypassCookies> = None, unset "\"any\"; under the profile rfc \"none\"" "[\"session*\", \"wp-*\"]";
         /// Cookies that are treated as not sent: they do not make a request bypass the cache, and are not forwarded
         /// with requests that may be cached. With a request that bypasses the cache for another reason they are
-        /// forwarded. A star matches any run of characters.
+        /// forwarded. A star matches any run of characters. `bypass_cookies` and `key_cookies` take precedence; an
+        /// exception from a name with a star in `bypass_cookies` is possible: `"wp-settings-*"` from `"wp-*"`.
         ignore_cookies: Option<Vec<Pattern>> = None, unset "none" "[\"_ga*\", \"_utm*\"]";
         /// Whether requests with `Authorization` bypass the cache.
         bypass_authorization: Option<bool> = None, unset "true; under the profile rfc false" "false";
@@ -164,7 +165,7 @@ impl Text for Pattern {
 
 /// The cookies that make a request bypass the cache.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BypassCookies(CookieRule);
+pub(crate) struct BypassCookies(pub(crate) CookieRule);
 
 impl Value for BypassCookies {
     fn kind() -> Kind {
@@ -244,9 +245,13 @@ impl RuleSettings {
         let ttl = |(status, ttl): &(At<Status>, Duration)| (status.value.0, *ttl);
         // A keyed cookie does not make a request bypass the cache. It is still forwarded, because it is part of the
         // key.
-        let mut ignored_cookies = patterns(&self.ignore_cookies);
-        ignored_cookies.extend(patterns(&self.key_cookies));
         let bypass_cookies = self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0);
+        let mut ignored_cookies = patterns(&self.ignore_cookies);
+        if let CookieRule::Named(named) = &bypass_cookies {
+            // A pattern that covers one of these would undo it. All cookies but these are ignored anyway.
+            ignored_cookies.retain(|ignored| !named.iter().any(|name| ignored.matches(name.text())));
+        }
+        ignored_cookies.extend(patterns(&self.key_cookies));
         let raw_codings = self.raw_accept_encoding.unwrap_or(base.vary.raw_codings);
         let mut vary = VaryRule { ignored: names(&self.ignore_vary), written: Vec::new(), raw_codings };
         if bypass_cookies != CookieRule::Never {

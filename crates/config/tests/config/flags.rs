@@ -88,6 +88,8 @@ fn a_wrong_flag_is_named_with_what_was_meant() {
     assert!(open.contains("--admin-token-file FILE") && open.contains("SANDARAC_TOKEN"), "{open}");
     let listen = Flags { listen: vec!["8080".to_owned()], ..flags() };
     assert!(refused("", &listen).starts_with("error: --listen: \"8080\" is not an address to listen on"));
+    let relative = refused("", &Flags { admin: Some("run/x.sock".to_owned()), ..flags() });
+    assert!(relative.contains("did you mean \"./run/x.sock\"?"), "{relative}");
     let backend = Flags { backends: vec!["localhost:8000".to_owned()], ..flags() };
     assert!(refused("", &backend).contains("did you mean \"http://localhost:8000\"?"));
     assert!(

@@ -2,11 +2,13 @@
 
 mod classes;
 mod compression;
+mod cookies;
 mod diagnostics;
 mod documents;
 mod files;
 mod flags;
 mod fragments;
+mod habits;
 mod pages;
 mod php;
 mod pools;

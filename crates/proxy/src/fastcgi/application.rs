@@ -81,19 +81,37 @@ impl Application {
             None => Ok(look(&root, name)),
         };
         let script = find(&path, &self.config, look).map_err(Fault::File)?.ok_or(Fault::NoScript)?;
-        Ok(CgiRequest { config: &self.config, root, script, requester: *requester, transaction })
+        Ok(CgiRequest {
+            config: &self.config,
+            root,
+            script,
+            script_name: None,
+            requester: *requester,
+            transaction,
+        })
     }
 
     /// A request of the balancer's own for `target`, which need not be a script: php-fpm answers the path of its
-    /// ping by itself.
+    /// ping by itself, if that is `SCRIPT_NAME`. Other paths are run by the front controller, which reads the path
+    /// from `REQUEST_URI`.
     pub(crate) fn own_request<'a>(&'a self, target: &[u8], requester: &Requester<'a>) -> CgiRequest<'a> {
-        self.request(target, requester, 0, None).unwrap_or_else(|_| CgiRequest {
-            config: &self.config,
-            root: self.root(),
-            script: Script { name: split_query(target).0.to_vec(), path_info: Vec::new() },
-            requester: *requester,
-            transaction: 0,
-        })
+        let path = split_query(target).0;
+        let Ok(mut cgi) = self.request(target, requester, 0, None) else {
+            return CgiRequest {
+                config: &self.config,
+                root: self.root(),
+                script: Script { name: path.to_vec(), path_info: Vec::new() },
+                script_name: None,
+                requester: *requester,
+                transaction: 0,
+            };
+        };
+        let is_front =
+            self.config.front_controller.as_ref().is_some_and(|front| front.as_bytes() == cgi.script.name);
+        if is_front && path != b"/" && !path.starts_with(&cgi.script.name) {
+            cgi.script_name = Some(path.to_vec());
+        }
+        cgi
     }
 
     /// The document root, resolved if that is configured and possible. A swapped link is followed at once; while

@@ -17,6 +17,8 @@ pub(crate) struct CgiRequest<'a> {
     pub(super) config: &'a FastCgiConfig,
     pub(super) root: Arc<Path>,
     pub(super) script: Script,
+    /// The name that the application is told, if it is not that of the script.
+    pub(super) script_name: Option<Vec<u8>>,
     pub(super) requester: Requester<'a>,
     /// The transaction number of the request that it is for.
     pub(crate) transaction: u64,
@@ -42,6 +44,7 @@ pub(crate) fn encode(
     (id, keep): (RequestId, bool),
 ) -> Result<Vec<u8>, ParamTooLong> {
     let CgiRequest { config, root, script, requester, .. } = cgi;
+    let name = cgi.script_name.as_ref().unwrap_or(&script.name);
     let room =
         USUAL_PARAMS + 2 * target.len() + fields.iter().map(|fields| fields.encoded_len()).sum::<usize>();
     let mut out = Vec::with_capacity(room);
@@ -51,12 +54,12 @@ pub(crate) fn encode(
     joined.extend_from_slice(root.strip_suffix(b"/").unwrap_or(root));
     joined.extend_from_slice(&script.name);
     params.add(b"SCRIPT_FILENAME", &joined)?;
-    params.add(b"SCRIPT_NAME", &script.name)?;
+    params.add(b"SCRIPT_NAME", name)?;
     if !script.path_info.is_empty() {
         params.add(b"PATH_INFO", &script.path_info)?;
     }
     joined.clear();
-    joined.extend_from_slice(&script.name);
+    joined.extend_from_slice(name);
     joined.extend_from_slice(&script.path_info);
     params.add(b"DOCUMENT_URI", &joined)?;
     params.add(b"DOCUMENT_ROOT", root)?;
@@ -229,6 +232,33 @@ mod tests {
             host,
             tls: None,
             certificate_forward: None,
+        }
+    }
+
+    /// Regression: a check of php-fpm's `ping.path` had the front controller as its SCRIPT_NAME, so the application
+    /// answered it with 404.
+    #[test]
+    fn a_check_names_its_own_path_as_the_script_and_still_runs_the_front_controller() {
+        for (target, name, file) in [
+            ("/ping", "/ping", "/srv/wiki/index.php"),
+            ("/up?x", "/up", "/srv/wiki/index.php"),
+            ("/", "/index.php", "/srv/wiki/index.php"),
+            ("/index.php/up", "/index.php", "/srv/wiki/index.php"),
+        ] {
+            let application = application(&[]);
+            let cgi = application.own_request(target.as_bytes(), &requester(Scheme::Http, b"a"));
+            let none = Fields::default();
+            let out = encode(
+                &cgi,
+                b"GET",
+                target.as_bytes(),
+                [none, none],
+                BodyFraming::None,
+                (RequestId::FIRST, false),
+            );
+            let sent = params(&out.unwrap());
+            let of = |wanted: &str| sent.iter().find(|(name, _)| name == wanted).unwrap().1.clone();
+            assert_eq!((&*of("SCRIPT_NAME"), &*of("SCRIPT_FILENAME")), (name, file), "{target}");
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) async fn run(shared: Arc<Shared>, site: Arc<Site>, place: usize, clie
                 let news = match checked {
                     Checked::Same => false,
                     Checked::Spared => spared.insert(id),
-                    Checked::Up | Checked::Down => true,
+                    Checked::Up | Checked::Down | Checked::Recovered => true,
                 };
                 if result.is_ok() || checked == Checked::Down {
                     spared.remove(&id);
