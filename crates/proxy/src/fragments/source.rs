@@ -13,13 +13,24 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::task::coop::poll_proceed;
+
+/// Bytes that are parsed for one unit of a task's budget. It has 128 of them each time it is polled; with more, a page of
+/// nothing but tags would keep others of its core waiting.
+const PARSED: usize = 2 << 10;
 
 /// The parts of a page, in order.
 pub(crate) enum Source {
     /// A stored page whose markup is kept; with the number of the next part.
     Template(Arc<Object>, usize),
     /// A page that is parsed as it arrives; the stream is `None` once it has ended.
-    Stream { body: Box<dyn Body>, stream: Option<PageStream>, segments: VecDeque<Segment> },
+    Stream {
+        body: Box<dyn Body>,
+        stream: Option<PageStream>,
+        /// What was read, and is not parsed yet.
+        unparsed: Bytes,
+        segments: VecDeque<Segment>,
+    },
 }
 
 /// A part of a page.
@@ -35,7 +46,12 @@ pub(super) enum PagePart<'s> {
 impl Source {
     /// A page that is parsed as it arrives.
     pub(crate) fn stream(body: Box<dyn Body>) -> Source {
-        Source::Stream { body, stream: Some(PageStream::new()), segments: VecDeque::new() }
+        Source::Stream {
+            body,
+            stream: Some(PageStream::new()),
+            unparsed: Bytes::new(),
+            segments: VecDeque::new(),
+        }
     }
 
     /// The next part; `None` at the end.
@@ -43,9 +59,9 @@ impl Source {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<PagePart<'_>, BodyBroken>>> {
-        let (body, stream, segments) = match self {
+        let (body, stream, unparsed, segments) = match self {
             Source::Template(object, at) => return Poll::Ready(next(object, at).map(Ok)),
-            Source::Stream { body, stream, segments } => (body, stream, segments),
+            Source::Stream { body, stream, unparsed, segments } => (body, stream, unparsed, segments),
         };
         loop {
             if let Some(segment) = segments.pop_front() {
@@ -56,9 +72,14 @@ impl Source {
                 })));
             }
             let Some(parser) = stream else { return Poll::Ready(None) };
+            if !unparsed.is_empty() {
+                ready!(poll_proceed(cx)).made_progress();
+                parser.push(unparsed.split_to(unparsed.len().min(PARSED)), segments);
+                continue;
+            }
             match ready!(body.poll_piece(cx)) {
                 Some(Ok(piece)) => match piece.to_bytes() {
-                    Some(bytes) => parser.push(bytes, segments),
+                    Some(bytes) => *unparsed = bytes,
                     None => return Poll::Ready(Some(Err(BodyBroken::Source))),
                 },
                 Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),

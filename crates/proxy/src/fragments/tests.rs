@@ -218,6 +218,43 @@ fn a_page_of_all_its_parts() {
     check(b"a<esi:include src=\"/refused\"/>b", &[1]);
 }
 
+#[test]
+fn a_page_of_nothing_but_tags_leaves_time_for_others() {
+    let runtime =
+        Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).expect("a runtime");
+    let comments = "<esi:comment text=\"x\"/>".repeat(1000);
+    let removed = format!("<esi:remove>{}</esi:remove>.", "x".repeat(100_000));
+    for part in [format!("{comments}."), removed] {
+        let page = part.repeat((4 << 20) / part.len());
+        let waits = runtime.block_on(async {
+            let core = core();
+            let script = Script([Some(Bytes::copy_from_slice(page.as_bytes()))].into());
+            let mut assembly = Assembly::new(page_at(&core), Source::stream(Box::new(script)), true);
+            let mut waits = 0;
+            poll_fn(|cx| {
+                let begun = assembly.poll_begun(cx);
+                waits += u32::from(begun.is_pending());
+                begun
+            })
+            .await
+            .expect("a page");
+            let mut text = 0;
+            while let Some(piece) = poll_fn(|cx| {
+                let piece = assembly.poll_piece(cx);
+                waits += u32::from(piece.is_pending());
+                piece
+            })
+            .await
+            {
+                text += piece.expect("a piece").len();
+            }
+            assert_eq!(text, page.len() / part.len());
+            waits
+        });
+        assert!(waits >= (4 << 20) / (300 << 10), "{waits}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
