@@ -51,7 +51,7 @@ fn a_cookie_that_is_named_to_bypass_is_not_ignored() {
     ] {
         let config = load(&format!("{BASE}[[route]]\npool = \"app\"\ncache = {{ {rules} }}\n"));
         let rule = config.routes.all()[0].forward().unwrap().cache.as_ref().unwrap();
-        let ignored: Vec<_> = ignored.iter().map(|name| Glob::new(name)).collect();
+        let ignored: Vec<_> = ignored.iter().map(Glob::new).collect();
         assert_eq!(rule.policy.ignored_cookies, ignored, "{rules}");
     }
 }
