@@ -258,6 +258,23 @@ fn a_check_by_the_ping_of_php_fpm_passes() {
     proxy.says("it answered 404");
 }
 
+/// Regression: the front controller of the application got the request, and answered 404.
+#[test]
+fn a_check_by_the_ping_passes_with_a_front_controller() {
+    let fpm = Fpm::start(1);
+    fpm.file("index.php", "<?php http_response_code($_SERVER['REQUEST_URI'] === '/up' ? 204 : 404);");
+    let check = |path: &str, status: u16| {
+        let check =
+            format!("check = {{ path = \"{path}\", status = [{status}], interval = \"50ms\", fall = 1 }}");
+        fpm.site(&check, "front_controller = \"/index.php\"", "")
+    };
+    let (ping, up) = (check("/ping", 200), check("/up", 204));
+    check("/other", 200).says("it answered 404");
+    for proxy in [ping, up] {
+        assert!(!proxy.stderr().contains("it answered"), "{}", proxy.stderr());
+    }
+}
+
 /// Each page takes 50 ms, and there are 2 processes: 64 requests need 32 turns. One that waited for a process with an idle
 /// connection would wait half a minute.
 #[test]

@@ -1,6 +1,6 @@
 //! What other programs call things, and what they are called here.
 
-use crate::report::Place;
+use std::ops::Range;
 
 /// Other names of settings that are too different from ours to be found as typing errors. They apply in tables with
 /// our name.
@@ -91,8 +91,8 @@ pub(crate) fn help_for(word: &str, names: &[&str]) -> Option<String> {
     MEANINGS.iter().find(|(other, _)| *other == word).map(|(_, meaning)| format!("here it is {meaning}"))
 }
 
-/// A file of another program: its first telling line, the name of its language, and the page about the move.
-pub(crate) fn other_program(text: &str) -> Option<(Place, &'static str, &'static str)> {
+/// A file of another program: the bytes of its first telling line, the name of its language, and the page about the move.
+pub(crate) fn other_program(text: &str) -> Option<(Range<usize>, &'static str, &'static str)> {
     // A file that says what it is does so at its beginning.
     const LINES: usize = 100;
     let mut at = 0;
