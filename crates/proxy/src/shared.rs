@@ -292,7 +292,8 @@ impl Shared {
         let routes = &site.config.routes;
         let find = |host: &[u8], path: &[u8]| route_of_get(routes, host, path);
         let route = with_target(url, find).flatten();
-        route.is_some_and(|route| matches!(routes[route].action, Action::Files { .. }))
+        // Where a pool has the rest, the URL may be one of its pages.
+        route.is_some_and(|route| matches!(routes[route].action, Action::Files { fallback: None, .. }))
     }
 
     /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if there
