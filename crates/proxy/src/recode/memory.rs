@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The part of the store's limit that encoders, decoders, and bodies in the making may take beside it.
 const SHARE: usize = 4;
 
-/// What they may take in any case: one decoder of any coding.
-const LEAST: usize = 18 << 20;
+/// What decoders may take in any case: one of any coding fits.
+const LEAST_OF_DECODERS: usize = 18 << 20;
 
-/// The memory of all encoders and decoders, of all cores.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CodingMemory(Arc<AtomicUsize>);
+/// The memory of all encoders, or of all decoders, of all cores.
+#[derive(Clone, Debug)]
+pub(crate) struct CodingMemory {
+    used: Arc<AtomicUsize>,
+    least: usize,
+}
 
 /// A part of it, in use while this lives.
 #[derive(Debug)]
@@ -21,6 +24,15 @@ pub(crate) struct Taken {
 }
 
 impl CodingMemory {
+    pub(crate) fn of_encoders() -> CodingMemory {
+        CodingMemory { used: Arc::default(), least: 0 }
+    }
+
+    /// The same, but there is room for one however small the store is: what cannot be inflated is of no use.
+    pub(crate) fn of_decoders() -> CodingMemory {
+        CodingMemory { used: Arc::default(), least: LEAST_OF_DECODERS }
+    }
+
     /// Takes `bytes` if they are within the share of `limit`, that of the store.
     pub(crate) fn take(&self, bytes: usize, limit: usize) -> Option<Taken> {
         let mut taken = Taken { memory: self.clone(), bytes: 0 };
@@ -31,9 +43,9 @@ impl CodingMemory {
 impl Taken {
     /// Takes more. False if that is beyond the share of `limit`.
     pub(crate) fn add(&mut self, bytes: usize, limit: usize) -> bool {
-        let most = (limit / SHARE).max(LEAST);
+        let most = (limit / SHARE).max(self.memory.least);
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
-        let added = self.memory.0.fetch_update(Relaxed, Relaxed, more).is_ok();
+        let added = self.memory.used.fetch_update(Relaxed, Relaxed, more).is_ok();
         self.bytes += if added { bytes } else { 0 };
         added
     }
@@ -46,7 +58,7 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.memory.0.fetch_sub(self.bytes, Relaxed);
+        self.memory.used.fetch_sub(self.bytes, Relaxed);
     }
 }
 
@@ -58,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_share_is_taken_and_given_back() {
-        let (memory, limit) = (CodingMemory::default(), 400 << 20);
+        let (memory, limit) = (CodingMemory::of_encoders(), 400 << 20);
         let first = memory.take(70 << 20, limit).expect("room");
         assert!(memory.take((30 << 20) + 1, limit).is_none());
         let mut second = memory.take(30 << 20, limit).expect("room");
@@ -73,7 +85,7 @@ mod tests {
 
     #[test]
     fn where_memory_is_scarce_there_is_room_for_one_decoder_of_any_coding() {
-        let memory = CodingMemory::default();
+        let memory = CodingMemory::of_decoders();
         for coding in [Coding::Zstd, Coding::Brotli, Coding::Gzip] {
             assert!(memory.take(Decoder::memory(coding), 1 << 20).is_some(), "{coding:?}");
         }
