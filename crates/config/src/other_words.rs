@@ -1,4 +1,4 @@
-//! What other programs call things, and what they are called here.
+//! The words of other programs for settings, and ours.
 
 use std::ops::Range;
 

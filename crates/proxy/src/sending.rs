@@ -84,7 +84,7 @@ impl<B: Body> Sending<B> {
             match client.poll_room(cx, window) {
                 Poll::Ready(room) => {
                     room?;
-                    if is_at_end && self.spool.as_ref().is_none_or(|spool| !spool.is_lost()) {
+                    if is_at_end {
                         return Poll::Ready(self.end(cx, client));
                     }
                     if let Some(piece) = ready!(self.poll_piece(cx, client)?) {

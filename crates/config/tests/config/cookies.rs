@@ -1,4 +1,4 @@
-//! Which cookies make requests bypass the cache, and what `check` says of them.
+//! Cookies that make requests bypass the cache, and the sentences of `check` about them.
 
 use crate::{BASE, load};
 

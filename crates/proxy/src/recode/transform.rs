@@ -4,7 +4,7 @@ use super::memory::{CodingMemory, Taken};
 use crate::core::Core;
 use crate::tally::{CodedFrom, CodedTo};
 use crate::{Counters, Fault};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use sandarac_coding::{DecodeError, Decoder, Encoder, Level};
 use sandarac_message::codings::Coding;
 use sandarac_message::recoding::Uncompressed;
@@ -46,17 +46,13 @@ pub(super) fn undecodable(error: DecodeError) -> Uncompressed {
     }
 }
 
-/// Decodes the beginning of `piece`, and returns the length of that.
-fn decode(decoder: &mut Decoder, piece: &[u8], out: &mut Vec<u8>) -> Result<usize, Uncompressed> {
-    let mut used = 0;
-    for chunk in piece.chunks(DECODED) {
-        decoder.push(chunk, out).map_err(undecodable)?;
-        used += chunk.len();
-        if out.len() >= YIELDED {
-            break;
-        }
+/// Decodes the beginning of `piece`, and drops that.
+fn decode(decoder: &mut Decoder, piece: &mut Bytes, out: &mut Vec<u8>) -> Result<(), Uncompressed> {
+    while !piece.is_empty() && out.len() < YIELDED {
+        let chunk = piece.split_to(piece.len().min(DECODED));
+        decoder.push(&chunk, out).map_err(undecodable)?;
     }
-    Ok(used)
+    Ok(())
 }
 
 impl Transform {
@@ -109,9 +105,10 @@ impl Transform {
         let mut out = Vec::new();
         let pushed = match &mut self.coder {
             Some(Coder::Encoder(encoder)) => encoder.push(piece, &mut out).map_err(|_| Uncompressed::Busy),
-            Some(Coder::Decoder(decoder)) => decode(decoder, piece, &mut out).map(|used| {
-                self.rest = Bytes::copy_from_slice(&piece[used..]);
-            }),
+            Some(Coder::Decoder(decoder)) => {
+                self.rest = Bytes::copy_from_slice(piece);
+                decode(decoder, &mut self.rest, &mut out)
+            }
             None => Ok(()),
         };
         self.unflushed = true;
@@ -130,12 +127,8 @@ impl Transform {
     /// As for [`Transform::push`].
     pub(crate) fn more(&mut self) -> Result<Vec<u8>, Uncompressed> {
         let mut out = Vec::new();
-        let mut rest = std::mem::take(&mut self.rest);
         let decoded = match &mut self.coder {
-            Some(Coder::Decoder(decoder)) => decode(decoder, &rest, &mut out).map(|used| {
-                rest.advance(used);
-                self.rest = rest;
-            }),
+            Some(Coder::Decoder(decoder)) => decode(decoder, &mut self.rest, &mut out),
             _ => Ok(()),
         };
         self.count(0, out.len());
