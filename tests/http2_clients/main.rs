@@ -32,9 +32,11 @@ impl Site {
         let text = format!(
             "[[listen]]\naddress = \"127.0.0.1:0\"\nhttp2 = true\n\n\
              [[listen]]\naddress = \"127.0.0.1:0\"\ntls = {{ directory = \"{}\" }}\n\n\
-             [pool.app]\nbackends = [\"{}\"]\n\n[[route]]\npool = \"app\"\n\n[log]\naccess = \"{}\"\n",
+             [pool.app]\nbackends = [\"{}\"]\n\n[[route]]\nmatch = \"/files/\"\nfiles = \"{}\"\n\n[[route]]\npool = \"app\"\n\n\
+             [log]\naccess = \"{}\"\n",
             ca.directory.path().display(),
             origin.url(),
+            setup.dir().path().display(),
             log.display(),
         );
         Site { ca, proxy: setup.config(text).start(), origin }
@@ -107,6 +109,9 @@ fn curl_gets_and_uploads_over_both() {
         assert!(curl(&[&format!("{base}/large")]) == page(2_000_000) + " over 2");
         let sent = curl(&["--data-binary", &upload, &format!("{base}/upload")]);
         assert!(sent == page(300_000) + " over 2");
+        // The response comes before curl has sent everything.
+        let refused = curl(&["--data-binary", &upload, &format!("{base}/files/upload")]);
+        assert!(refused.starts_with("405") && refused.ends_with(" over 2"), "{refused}");
     }
     // Both at once on one connection. Without TLS, curl 7.88 fails at that with any server.
     let one = format!("{}/one", site.tls());

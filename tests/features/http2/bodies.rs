@@ -3,7 +3,7 @@
 use sandarac_test_support::http2::{END_STREAM, Http2, frame, kind, usual};
 use sandarac_test_support::{Listener, reply};
 
-use super::{before, connect};
+use super::{before, before_with, connect};
 use crate::{sandarac, site};
 
 fn detail(response: &sandarac_test_support::Response) -> &str {
@@ -99,4 +99,31 @@ fn an_upload_of_its_length_is_not_whole_before_its_stream_has_ended() {
     client.data(stream, "", true);
     conn.try_request_body(&mut request).expect("the whole body");
     assert_eq!(request.body, b"ten bytes.");
+}
+
+/// Some clients read nothing before they have sent their request, and lose a response whose stream is reset by then.
+#[test]
+fn a_client_that_is_answered_early_may_go_on_for_a_while_and_is_told_to_stop_then() {
+    let (proxy, _origin) = before_with("[limits]\nbody = \"1KiB\"\n", |_| reply(200));
+    let mut client = connect(&proxy);
+    let upload = [&usual("POST", "/")[..], &[("content-length", "200000")]].concat();
+    let (stream, mut head) = client.request(&upload, b"");
+    head[4] &= !END_STREAM;
+    let data = frame(kind::DATA, 0, stream, [b'a'; 16_000]);
+    let ping = frame(kind::PING, 0, 0, [0; 8]);
+    client.try_send([head, data.repeat(8), ping].concat()).unwrap();
+    let mut seen = Vec::new();
+    loop {
+        let frame = client.next_frame().unwrap();
+        seen.push((frame.kind, frame.stream));
+        if frame.kind == kind::RST_STREAM {
+            assert_eq!((frame.stream, frame.number(0)), (stream, 0), "NO_ERROR");
+            break;
+        }
+    }
+    let place = |kind, stream| seen.iter().position(|frame| *frame == (kind, stream));
+    assert!(place(kind::HEADERS, stream) < place(kind::PING, 0), "{seen:?}");
+    assert!(place(kind::PING, 0) < place(kind::RST_STREAM, stream), "{seen:?}");
+    let stream = client.get("/", &[]);
+    assert_eq!(client.response(stream).status, 200);
 }

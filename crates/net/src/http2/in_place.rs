@@ -41,7 +41,7 @@ impl<'c, 'p> InPlace<'c, 'p> {
             let Place { streams, output, block, .. } = self.place;
             // The stream is open: its request was received just now.
             let _ = streams.wire.send_head(self.id, block, true, output.inline());
-            streams.end(self.id, output.inline());
+            streams.end(self.id);
         }
     }
 }
@@ -81,7 +81,7 @@ impl Responder for InPlace<'_, '_> {
                 match outgoing.write_frame(&mut streams.wire, self.id, output) {
                     Wrote::Data(_) => {}
                     Wrote::End(_) => {
-                        streams.end(self.id, output.inline());
+                        streams.end(self.id);
                         return bytes as u64;
                     }
                     Wrote::Nothing | Wrote::Blocked | Wrote::Unread(_) => break,

@@ -406,6 +406,9 @@ impl<'s, S: Service> Session<'s, S> {
         if has_others {
             judge_in(JUDGE_EVERY.min(limits.send_timeout));
         }
+        if let Some(wait) = streams.reset_answered() {
+            judge_in(wait);
+        }
         // An exchange waits for a request body.
         if streams.awaits_bodies() {
             if self.rate_in.waits(self.received, limits.min_rate_in).is_none() {

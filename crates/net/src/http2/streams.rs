@@ -5,6 +5,7 @@
 
 mod files;
 
+use super::answered::Answered;
 use super::incoming::{Arrived, Incoming, take_data};
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
@@ -60,6 +61,7 @@ pub(super) struct Streams {
     exchanges: usize,
     /// The stream of which a part of a frame of data has come, and when.
     arriving: Option<(u32, Moment)>,
+    answered: Answered,
 }
 
 impl Streams {
@@ -81,6 +83,7 @@ impl Streams {
             awaiting_bodies: 0,
             exchanges: 0,
             arriving: None,
+            answered: Answered::default(),
         }
     }
 
@@ -153,9 +156,9 @@ impl Streams {
     pub(super) fn receive(&mut self, id: u32, data: &[u8], ended: bool, out: &mut Vec<u8>) {
         let stream = self.open.get_mut(&id);
         let Some(request) = stream.and_then(|stream| stream.request.as_mut()) else {
-            // The exchange has ended.
-            self.wire.release(id, data.len() as u32, out);
-            return;
+            // The exchange has ended. Once the response is written, only the window of the connection opens again.
+            let window = if self.open.contains_key(&id) { id } else { 0 };
+            return self.wire.release(window, data.len() as u32, out);
         };
         request.data.extend_from_slice(data);
         self.held += data.len();
@@ -277,7 +280,7 @@ impl Streams {
                 }
                 Wrote::End(_) => match &mut stream.request {
                     Some(request) => Streams::wake(request),
-                    None => self.end(id, output.inline()),
+                    None => self.end(id),
                 },
                 Wrote::Nothing => {}
                 Wrote::Blocked if self.wire.awaits_stream_window(id) => {
@@ -542,16 +545,21 @@ impl Streams {
             self.wire.reset(id, code, &mut out);
             self.lose(id, io::ErrorKind::ConnectionAborted);
         } else if gone || !has_more {
-            self.end(id, &mut out);
+            self.end(id);
         }
         self.out = out;
         self.wake_session();
     }
 
-    /// Forgets a stream whose response is written. If the client has not ended its request, it is told to stop (RFC 9113 §8.1).
-    pub(super) fn end(&mut self, id: u32, out: &mut Vec<u8>) {
+    /// Forgets a stream whose response is written. If the client has not ended its request, it is told so in a while.
+    pub(super) fn end(&mut self, id: u32) {
         self.open.remove(&id);
-        self.wire.reset(id, ErrorCode::NO_ERROR, out);
+        self.answered.add(id, &self.wire);
+    }
+
+    /// Resets streams that were answered some time ago. Returns how long to wait before the next time.
+    pub(super) fn reset_answered(&mut self) -> Option<Duration> {
+        self.answered.stop(&mut self.wire, &mut self.out)
     }
 
     fn schedule(&mut self, id: u32) {

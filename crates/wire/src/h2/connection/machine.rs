@@ -150,6 +150,11 @@ impl Connection {
         &self.theirs
     }
 
+    /// Whether a stream was opened and has not ended in both directions.
+    pub fn is_open(&self, id: u32) -> bool {
+        self.streams.get(id).is_some()
+    }
+
     /// Streams that are not closed.
     pub fn streams(&self) -> usize {
         self.streams.len()
