@@ -68,6 +68,17 @@ fn exchanges_in_flight_finish_under_the_old_configuration() {
 }
 
 #[test]
+fn what_a_reload_cannot_change_is_a_warning() {
+    let origin = Origin::new(|_| reply(200));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(format!("threads = 1\n{text}")).start();
+    let output = proxy.reload(&format!("threads = 2\n{text}")).success();
+    let warning = "warning: `threads` takes effect only at the next start\n";
+    assert!(output.stderr.starts_with(warning), "{output:?}");
+    proxy.says(warning);
+}
+
+#[test]
 fn listeners_come_and_go_with_a_reload() {
     let origin = Origin::new(|_| reply(200).body("ok"));
     let text = site(&origin.url(), "", "");

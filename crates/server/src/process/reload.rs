@@ -82,10 +82,10 @@ impl ProcessState {
         });
         let served = self.shared.site().tls().flat_map(|(_, tls)| tls.digests()).collect();
         let tls = tls::load(&config, &self.tls.loading(WhenExpired::Keep(served)))?;
-        warnings.extend(tls.warnings);
+        let mut others = tls.warnings;
         let opened = self.acme.open(&config).map_err(|fault| Refusal::failed(fault.to_string()))?;
         for setting in config.needs_restart(&before.config) {
-            warnings.push(format!("`{setting}` takes effect only at the next start"));
+            others.push(format!("`{setting}` takes effect only at the next start"));
         }
         let log = self.log.prepare(log_target(&config.log));
         let log = log.map_err(|error| Refusal::failed(error.to_string()).at("[log] access"))?;
@@ -104,9 +104,11 @@ impl ProcessState {
         let site = site(config, credentials, tls.site, &binding.bound, Some(&before));
         // New pools find their backends before the site gets any requests.
         self.shared.set_site(site, DISCOVERY_PATIENCE);
-        warnings.extend(self.listen_on(binding));
+        others.extend(self.listen_on(binding));
         let applied = self.acme.apply(&self.shared.site().config, opened, self.tls.runtime());
-        warnings.extend(applied.err().map(|error| error.to_string()));
+        others.extend(applied.err().map(|error| error.to_string()));
+        // Those of the file say by themselves what they are.
+        warnings.extend(others.iter().map(|warning| format!("warning: {warning}")));
         let name = args.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         Ok(Reloaded { config: name, warnings })
     }
