@@ -32,10 +32,11 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def wrk(core, port, path, seconds, connections=WRK_CONNECTIONS):
-    """`seconds` of keep-alive connections in a closed loop. Latencies are microseconds."""
+def wrk(core, port, path, seconds, connections=WRK_CONNECTIONS, timeout=10):
+    """`seconds` of keep-alive connections in a closed loop. Latencies are microseconds. An answer that takes longer than
+    `timeout` seconds is an error."""
     command = ["taskset", "-c", str(core), "wrk", "--latency", "-t", "1", "-c", str(connections)]
-    command += ["-d", f"{seconds}s", "--timeout", "10s", "-s", str(BENCH / "wrk.lua"), f"http://{_HOST}:{port}{path}"]
+    command += ["-d", f"{seconds}s", "--timeout", f"{timeout}s", "-s", str(BENCH / "wrk.lua"), f"http://{_HOST}:{port}{path}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60)
     found = re.search(r"^RESULT (.*)$", done.stdout, re.M)
     if done.returncode or not found:

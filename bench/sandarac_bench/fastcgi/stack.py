@@ -9,10 +9,10 @@ from pathlib import Path
 from .. import load, peers, tools
 from ..process import Daemon, StartFailed
 
-# The page of 13 bytes.
-PAGE = "<?php header('Cache-Control: no-store'); echo 'Hello, world!';"
 _PROCESSES = 4
 _PATIENCE = 20
+# A fifth of a second without work of php-fpm, as a share of a core, is its end.
+_IDLE = 0.02
 
 _FPM = """[global]
 error_log = {directory}/fpm.log
@@ -23,6 +23,7 @@ listen.mode = 0666
 {user}
 pm = static
 pm.max_children = {processes}
+{settings}
 """
 
 _NGINX = """worker_processes 1;
@@ -44,19 +45,27 @@ http {{
     fastcgi_temp_path {directory}/fastcgi;
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
+    fastcgi_cache_path {directory}/cached keys_zone=pages:8m;
     server {{
         listen 127.0.0.1:{port} backlog=4096;
-        root {directory}/root;
-        location ~ \\.php$ {{
+        root {root};
+        {location}
             try_files $fastcgi_script_name =404;
             include /etc/nginx/fastcgi_params;
             fastcgi_param SCRIPT_FILENAME $realpath_root$fastcgi_script_name;
             fastcgi_param DOCUMENT_ROOT $realpath_root;
             fastcgi_pass unix:{directory}/fpm.sock;
+            {cache}
         }}
     }}
 }}
 """
+
+# Pages of MediaWiki expired in 1970, by Expires, and vary with cookies.
+_NGINX_CACHE = """fastcgi_cache pages;
+            fastcgi_cache_key $request_uri;
+            fastcgi_cache_valid 200 1h;
+            fastcgi_ignore_headers Expires Cache-Control Vary;"""
 
 _SANDARAC = """threads = 1
 [[listen]]
@@ -64,24 +73,57 @@ address = "127.0.0.1:{port}"
 [pool.php]
 backends = ["fcgi+unix:{directory}/fpm.sock"]
 [pool.php.fastcgi]
-root = "{directory}/root"
+root = "{root}"
 [[route]]
 pool = "php"
-cache = "pass"
+{cache}
+"""
+
+_APACHE = """ServerRoot {directory}
+DefaultRuntimeDir {directory}
+PidFile {directory}/apache.pid
+ErrorLog {directory}/apache-error.log
+LogLevel crit
+ServerName localhost
+Listen 127.0.0.1:{port}
+ListenBacklog 4096
+{user}
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule proxy_module /usr/lib/apache2/modules/mod_proxy.so
+LoadModule proxy_fcgi_module /usr/lib/apache2/modules/mod_proxy_fcgi.so
+
+ThreadLimit 600
+ServerLimit 1
+StartServers 1
+ThreadsPerChild 600
+MaxRequestWorkers 600
+KeepAlive On
+KeepAliveTimeout 600
+MaxKeepAliveRequests 0
+ProxyTimeout 600
+
+DocumentRoot {root}
+<Directory {root}>
+    Require all granted
+    AllowOverride None
+    Options FollowSymLinks
+</Directory>
+<FilesMatch "\\.php$">
+    SetHandler "proxy:unix:{directory}/fpm.sock|fcgi://localhost"
+</FilesMatch>
 """
 
 
 class Stack:
-    """php-fpm with the page, on the core of the clients, and the proxies, each on the core of the server."""
+    """php-fpm with a site, on the core of the clients, and the proxies, each on the core of the server."""
 
-    def __init__(self, cores, sandarac, directory):
+    def __init__(self, cores, sandarac, directory, site):
         self._core, self._others = cores
         self._sandarac = sandarac
         self._directory = Path(directory)
         self._started = []
-        root = self._directory / "root"
-        root.mkdir()
-        (root / "index.php").write_text(PAGE)
+        self.site = site(self._directory)
 
     def __enter__(self):
         return self
@@ -95,26 +137,49 @@ class Stack:
         if not program:
             raise tools.Missing("php-fpm is needed (Debian: php-fpm)")
         root = _is_root()
-        path = self._write("fpm.conf", _FPM, user="user = root" if root else "", processes=_PROCESSES)
-        command = [program, "--nodaemonize", "-n", "-d", "zend_extension=opcache", "--fpm-config", path]
-        self._daemon("fpm", command + ["--allow-to-run-as-root"] * root, self._others)
-        self._wait(self._connect_to_php, self._started[-1])
+        user, settings = "user = root" if root else "", self.site.fpm_settings
+        path = self._write("fpm.conf", _FPM, user=user, processes=_PROCESSES, settings=settings)
+        command = [program, "--nodaemonize", *self.site.fpm_arguments, "--fpm-config", path]
+        self._php = self._daemon("fpm", command + ["--allow-to-run-as-root"] * root, self._others)
+        self._wait(self._connect_to_php, self._php)
 
-    def start(self, name):
-        """Starts a proxy. Returns its process and its port."""
-        port = peers.free_port()
+    def start(self, name, caches=False):
+        """Starts a proxy, which caches or does not. Returns its process and its port."""
+        port, root = peers.free_port(), self.site.root
+        user = "user root;" if _is_root() else ""
+        suffix = f"{name}{'-caching' * caches}"
         if name == "nginx":
-            program = shutil.which("nginx") or "/usr/sbin/nginx"
-            path = self._write("nginx.conf", _NGINX, port=port, user="user root;" if _is_root() else "")
-            command = [program, "-c", path]
+            cache = _NGINX_CACHE if caches else ""
+            values = {"port": port, "user": user, "root": root, "location": self.site.nginx, "cache": cache}
+            command = [shutil.which("nginx"), "-c", self._write(f"{suffix}.conf", _NGINX, **values)]
+        elif name == "apache":
+            user = "User www-data\nGroup www-data" if _is_root() else ""
+            command = ["apache2", "-DFOREGROUND", "-f", self._write(f"{suffix}.conf", _APACHE, port=port, user=user, root=root)]
         else:
-            command = [self._sandarac, "-c", self._write("sandarac.toml", _SANDARAC, port=port)]
-        daemon = self._daemon(name, command, self._core)
-        self._wait(lambda: load.fetch(port, "/index.php"), daemon)
-        status, _, body = load.fetch(port, "/index.php")
-        if (status, body) != (200, b"Hello, world!"):
+            cache = "" if caches else 'cache = "pass"'
+            path = self._write(f"{suffix}.toml", _SANDARAC, port=port, root=root, cache=cache)
+            command = [self._sandarac, "-c", path, "--admin", self._directory / f"{suffix}.sock"]
+        daemon = self._daemon(suffix, command, self._core)
+        self._wait(lambda: load.fetch(port, self.site.path), daemon)
+        status, _, body = load.fetch(port, self.site.path)
+        if status != 200 or self.site.text not in body:
             raise load.LoadFailed(f"{name}: {status} {body[:100]!r}")
         return daemon, port
+
+    def cpu_seconds(self):
+        """CPU time of php-fpm and of all proxies."""
+        return sum(daemon.cpu_seconds() for daemon in self._started)
+
+    def php_seconds(self):
+        """CPU time of php-fpm."""
+        return self._php.cpu_seconds()
+
+    def settle(self):
+        """Waits until php-fpm has no work left, which it goes on with when clients have gone."""
+        before = -1.0
+        while self._php.cpu_seconds() - before > _IDLE:
+            before = self._php.cpu_seconds()
+            time.sleep(0.2)
 
     def _connect_to_php(self):
         with socket.socket(socket.AF_UNIX) as connection:
