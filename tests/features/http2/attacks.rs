@@ -86,6 +86,21 @@ fn rapid_resets_end_the_connection_and_leave_no_request_behind() {
 }
 
 #[test]
+fn a_request_that_is_reset_before_its_turn_reaches_no_backend() {
+    let (proxy, origin) = before(|_| reply(200).cache("no-store").body("page"));
+    let mut client = connect(&proxy);
+    // A connection to the backend is there, so that a request can be written at once.
+    let stream = client.get("/first", &[]);
+    client.response(stream);
+    let (stream, request) = client.request(&usual("GET", "/reset"), b"");
+    let reset = frame(kind::RST_STREAM, 0, stream, [0, 0, 0, 8]);
+    client.try_send([request, reset].concat()).unwrap();
+    let stream = client.get("/next", &[]);
+    assert_eq!(client.response(stream).text(), "page");
+    assert_eq!((origin.count_of("/reset"), origin.count_of("/next")), (0, 1));
+}
+
+#[test]
 fn frames_that_force_resets_end_the_connection() {
     let (proxy, _origin) = before(|_| reply(200).cache("no-store").body("page"));
     let head = block(&usual("GET", "/"));

@@ -101,6 +101,34 @@ fn an_upload_of_its_length_is_not_whole_before_its_stream_has_ended() {
     assert_eq!(request.body, b"ten bytes.");
 }
 
+/// Content-Length: 0 says that there is nothing, and END_STREAM that nothing comes: only both make the request whole.
+#[test]
+fn an_upload_of_no_bytes_is_not_whole_before_its_stream_has_ended() {
+    let (proxy, origin) = before(|_| reply(200).body("done"));
+    let mut client = connect(&proxy);
+    let stream = client.post("/more", &[("content-length", "0")]);
+    client.data(stream, "more", true);
+    assert!(client.outcome(stream).is_err());
+    let stream = client.post("/empty", &[("content-length", "0")]);
+    client.data(stream, "", true);
+    assert_eq!(client.response(stream).text(), "done");
+    assert_eq!((origin.count_of("/more"), origin.count_of("/empty")), (0, 1));
+    assert_eq!(origin.last().field("Content-Length"), Some("0"));
+    // Its end does not come soon.
+    let listener = Listener::new();
+    let text = site(&listener.url(), "", "").replace("\"127.0.0.1:0\"", "\"127.0.0.1:0\"\nhttp2 = true");
+    let proxy = sandarac().config(text).start();
+    let mut client = connect(&proxy);
+    let stream = client.post("/late", &[("content-length", "0")]);
+    let mut conn = listener.accept();
+    let head = conn.request_head();
+    assert_eq!((head.field("Transfer-Encoding"), head.field("Content-Length")), (Some("chunked"), None));
+    client.data(stream, "", true);
+    conn.expect("0\r\n\r\n");
+    conn.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate");
+    assert_eq!(client.response(stream).text(), "late");
+}
+
 /// Some clients read nothing before they have sent their request, and lose a response whose stream is reset by then.
 #[test]
 fn a_client_that_is_answered_early_may_go_on_for_a_while_and_is_told_to_stop_then() {

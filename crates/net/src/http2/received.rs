@@ -57,7 +57,8 @@ impl ReceivedRequest<'_> {
             return place.streams.wire.reset(id, ErrorCode::REFUSED_STREAM, place.output.inline());
         }
         let body = RequestBody {
-            length: if has_ended { Some(0) } else { request.content_length },
+            // Of an empty body, nothing but its end can be awaited.
+            length: if has_ended { Some(0) } else { request.content_length.filter(|length| *length > 0) },
             expect_continue: request.expect_continue,
             is_tunnel,
             is_stream: hop::is_grpc(&head),

@@ -37,7 +37,7 @@ use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::caching::BypassReason;
 use sandarac_message::target::Scheme;
-use sandarac_message::{Field, Name, RequestHead, RequestHeadBuf, hop};
+use sandarac_message::{Field, Name, RequestHead, RequestHeadBuf, Version, hop};
 use sandarac_net::{Client, Incoming, Peer, boxed, wall};
 use sandarac_policy::Action;
 use state::{Exchange, Sent};
@@ -156,7 +156,7 @@ pub(crate) fn asks_for_part(field: &Field<'_>) -> bool {
 /// The request as received, and the verdict on it.
 fn judge<'e>(
     exchange: &Exchange<'e>,
-    down: &Downstream<'_>,
+    down: &mut Downstream<'_>,
     judged: Result<Judged, Fault>,
 ) -> Result<(Received<'e>, Verdict), Fault> {
     let judged = judged?;
@@ -165,6 +165,10 @@ fn judge<'e>(
         return Err(Fault::Loop);
     }
     down.check()?;
+    // A stream that was reset, or turned out to be malformed, before its turn has come costs a backend nothing.
+    if exchange.request.version == Version::Http2 && down.client.has_closed() {
+        return Err(Fault::ClientGone);
+    }
     if matches!(judged.verdict, Err(Fault::PurgeDenied)) {
         exchange.core.counters.one(Counter::PurgesDenied);
     }
