@@ -116,7 +116,7 @@ fn pools_tell_who_is_skilled_in_what_and_why_they_chose() {
         assert_eq!(choice["reason"], "best-score");
         assert_eq!(choice["backend"], a.url());
         assert_eq!(choice["class"], "a.example");
-        assert_eq!(choice["skipped"], 0);
+        assert_eq!(choice["tried"], 0);
     }
 
     let named = detail(&proxy, &["--class", "b.example", "--class", "unheard"]);

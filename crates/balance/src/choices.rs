@@ -30,8 +30,8 @@ pub enum ChoiceReason {
     /// `resume`: no worker knows the class. It has the least work; of several such, it is the least recently
     /// used.
     NewClass,
-    /// `resume`: the workers that know the class may not take the request or are too busy; it is the least
-    /// recently used.
+    /// `resume`: the workers that know the class may not take the request. It has the least work; of several
+    /// such, it is the least recently used.
     LeastRecentlyUsed,
     /// The request has no class: this backend has the least work.
     Unclassified,
@@ -119,8 +119,6 @@ pub struct Choice {
     pub backend: BackendId,
     /// The reason.
     pub reason: ChoiceReason,
-    /// How many workers skilled in the class were skipped because their backlog is too far above the others'.
-    pub skipped: u32,
     /// How many backends had been tried for this request before.
     pub tried: u32,
 }
@@ -130,12 +128,11 @@ pub struct Choice {
 pub(crate) struct Chosen {
     pub(crate) at: usize,
     pub(crate) reason: ChoiceReason,
-    pub(crate) skipped: u32,
 }
 
 impl Chosen {
     pub(crate) fn new(at: usize, reason: ChoiceReason) -> Chosen {
-        Chosen { at, reason, skipped: 0 }
+        Chosen { at, reason }
     }
 }
 
@@ -145,7 +142,6 @@ pub(crate) struct Choices {
     next: AtomicU64,
     ring: Box<[Mutex<Slot>]>,
     counts: [AtomicU64; ChoiceReason::ALL.len()],
-    skipped: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -157,7 +153,6 @@ struct Slot {
     class: Vec<u8>,
     classified: bool,
     chosen: Option<(BackendId, ChoiceReason)>,
-    skipped: u32,
     tried: u32,
 }
 
@@ -167,7 +162,6 @@ impl Default for Choices {
             next: AtomicU64::new(0),
             ring: (0..KEPT).map(|_| Mutex::default()).collect(),
             counts: [const { AtomicU64::new(0) }; ChoiceReason::ALL.len()],
-            skipped: AtomicU64::new(0),
         }
     }
 }
@@ -185,9 +179,6 @@ impl Choices {
         micros: u64,
     ) {
         self.counts[chosen.reason as usize].fetch_add(1, Ordering::Relaxed);
-        if chosen.skipped > 0 {
-            self.skipped.fetch_add(u64::from(chosen.skipped), Ordering::Relaxed);
-        }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let Ok(mut slot) = self.ring[number as usize % KEPT].try_lock() else { return };
         slot.number = number + 1;
@@ -198,7 +189,6 @@ impl Choices {
             slot.class.extend_from_slice(&class[..class.len().min(MAX_CLASS_BYTES)]);
         }
         slot.chosen = Some((backend, chosen.reason));
-        slot.skipped = chosen.skipped;
         slot.tried = tried as u32;
     }
 
@@ -215,7 +205,6 @@ impl Choices {
                     class: slot.classified.then(|| slot.class.as_slice().into()),
                     backend,
                     reason,
-                    skipped: slot.skipped,
                     tried: slot.tried,
                 };
                 Some((slot.number, choice))
@@ -229,11 +218,6 @@ impl Choices {
     pub(crate) fn count(&self, reason: ChoiceReason) -> u64 {
         self.counts[reason as usize].load(Ordering::Relaxed)
     }
-
-    /// The number of skilled workers skipped for their backlog, in total.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skipped.load(Ordering::Relaxed)
-    }
 }
 
 #[cfg(test)]
@@ -242,7 +226,7 @@ mod tests {
 
     fn record(choices: &Choices, n: usize) {
         let class = format!("class-{n}");
-        let chosen = Chosen { at: 0, reason: ChoiceReason::BestScore, skipped: n as u32 };
+        let chosen = Chosen::new(0, ChoiceReason::BestScore);
         choices.record(chosen, Some(class.as_bytes()), BackendId(n as u32), 0, n as u64);
     }
 
@@ -256,7 +240,6 @@ mod tests {
         assert_eq!(newest_first, expected);
         assert_eq!(last[0].class.as_deref(), Some(&b"class-73"[..]));
         assert_eq!(choices.count(ChoiceReason::BestScore), KEPT as u64 + 10);
-        assert_eq!(choices.skipped(), (0..KEPT as u64 + 10).sum::<u64>());
     }
 
     #[test]

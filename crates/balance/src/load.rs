@@ -15,12 +15,6 @@ impl DecayedMean {
         self.put(sum * decay + value, count * decay + 1.0);
     }
 
-    /// Adds a value that counts for as much as `weight` others.
-    pub(crate) fn add_weighted(&self, value: f32, weight: f32, decay: f32) {
-        let (sum, count) = self.parts();
-        self.put(sum * decay + value * weight, count * decay + weight);
-    }
-
     /// Sets it to the mean of `count` equal values.
     pub(crate) fn set(&self, mean: f32, count: f32) {
         self.put(mean * count, count);
@@ -34,11 +28,6 @@ impl DecayedMean {
     pub(crate) fn get(&self) -> f32 {
         let (sum, count) = self.parts();
         if count > 0.0 { sum / count } else { 0.0 }
-    }
-
-    /// A copy with the same mean.
-    pub(crate) fn copy(&self) -> DecayedMean {
-        DecayedMean(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 
     /// The weight of the counted values.
@@ -68,11 +57,6 @@ impl Rate {
         let (count, last) = self.parts();
         let age = (tick as u32).wrapping_sub(last) as f32;
         count * (-age / horizon).exp() / horizon
-    }
-
-    /// The share at its last occurrence.
-    pub(crate) fn share_at_last(&self, horizon: f32) -> f32 {
-        self.parts().0 / horizon
     }
 
     /// The choice of its last occurrence, in its low half.

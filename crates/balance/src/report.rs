@@ -137,8 +137,6 @@ pub struct PoolReport {
     pub oldest: Option<Duration>,
     /// The number of choices for each reason, in total, without reasons that never occurred.
     pub reasons: Vec<(ChoiceReason, u64)>,
-    /// The number of workers skilled in a class that were skipped for their backlog, in total.
-    pub skipped: u64,
 }
 
 impl Pool {
@@ -200,7 +198,6 @@ impl Pool {
             mean_backlog: all / inner.backends().len().max(1) as f32,
             oldest: self.oldest(now),
             reasons: reasons.filter(|&(_, count)| count > 0).collect(),
-            skipped: inner.choices().skipped(),
         }
     }
 

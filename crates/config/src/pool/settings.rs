@@ -156,11 +156,11 @@ settings! {
 
     /// How `resume` weighs workers. The defaults are justified where they are defined.
     pub(crate) struct ResumeTable {
-        /// How far a worker's backlog may be above that of others, in mean backlogs, before it is skipped. With a
-        /// larger value, requests wait longer for a worker that has their data; with a smaller one, more workers load
-        /// the same data.
+        /// How much longer a request waits for a worker that has its data rather than have another load all of it, in
+        /// mean waits. With a larger value, requests wait longer for a worker that has their data; with a smaller one,
+        /// more workers load the same data. A class spreads over at most 1 / `variance` of the workers, or three.
         variance: Decimal<100, 1_000_000> = Decimal::default_of(ResumeSettings::default().variance);
-        /// How many requests a worker's backlog is averaged over.
+        /// How many requests the mean wait and the reported mean backlog of a worker are averaged over.
         backlog_history: Bounded<1, 1_000_000> = Bounded::default_of(ResumeSettings::default().backlog_history);
         /// The score, in requests per second, of a worker that is given a class it does not know.
         unskilled_score: Decimal<1, 1_000_000_000_000> = Decimal::default_of(ResumeSettings::default().unskilled_score);

@@ -3,8 +3,8 @@
 use sandarac_balance::Random;
 use sandarac_lab::{Load, Popularity, Scenario, Sites, Workers};
 
-/// The number of scenarios.
-pub(crate) const SCENARIOS: u32 = 100;
+/// The number of the case with plenty of memory. The scenarios before it are the usual ones.
+pub(crate) const PLENTY: u32 = 100;
 
 /// Requests measured. The warm-up takes up to ten times as many, until every object was requested.
 const REQUESTS: u64 = 12_000;
@@ -98,7 +98,7 @@ pub(crate) fn plenty() -> Drawn {
     let sites = Sites::default();
     let workers = Workers { cache: cache(4.0, sites.count * sites.objects, 16), ..Workers::default() };
     let load = Load::Clients { count: 32, think_ms: 0.0 };
-    let mut drawn = scenario(SCENARIOS);
+    let mut drawn = scenario(PLENTY);
     drawn.scenario = Scenario {
         title: "plenty".to_owned(),
         requests: LONG,

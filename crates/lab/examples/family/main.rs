@@ -13,7 +13,8 @@
 //!
 //! - `--seeds N`: seeds per scenario (3)
 //! - `--jobs N`: simulations at a time (as many as there are cores)
-//! - `--scenarios FROM..TO`: only these; number 100 is the case with plenty of memory
+//! - `--scenarios FROM..TO`: these (0..100); 100 is the case with plenty of memory, and greater numbers are
+//!   scenarios that the choice was not tuned on
 //! - `--algorithms A,B`: only these; a label that begins with `resume` is `resume`
 //! - `--save FILE`: writes the results, a JSON object a line
 //! - `--with FILE`: takes results from there instead of simulating them again; may be repeated
@@ -28,7 +29,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 
-use draw::{Drawn, SCENARIOS};
+use draw::{Drawn, PLENTY};
 use run::Outcome;
 
 fn main() {
@@ -45,7 +46,7 @@ fn main() {
     let drawn: Vec<Drawn> = options
         .scenarios
         .clone()
-        .map(|number| if number == SCENARIOS { draw::plenty() } else { draw::scenario(number) })
+        .map(|number| if number == PLENTY { draw::plenty() } else { draw::scenario(number) })
         .collect();
     let new = run::simulate_all(&drawn, &options, &outcomes);
     if let Some(file) = &options.save {
@@ -76,7 +77,7 @@ impl Options {
         let mut options = Options {
             seeds: 3,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
-            scenarios: 0..=SCENARIOS,
+            scenarios: 0..=PLENTY,
             algorithms: run::USUAL.map(str::to_owned).to_vec(),
             save: None,
             with: Vec::new(),

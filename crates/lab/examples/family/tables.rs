@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::Options;
-use crate::draw::{Drawn, SCENARIOS, Speeds};
+use crate::draw::{Drawn, PLENTY, Speeds};
 use crate::run::{Key, Outcome};
 
 /// The algorithms that the subject is compared with; the best of the hashing ones counts as one.
@@ -160,7 +160,7 @@ fn print_groups(judged: &[Judged<'_>], references: &[Vec<&str>]) {
     for (name, belongs) in GROUPS {
         let members: Vec<&Judged<'_>> = judged
             .iter()
-            .filter(|scenario| scenario.drawn.number < SCENARIOS && belongs(scenario.drawn))
+            .filter(|scenario| scenario.drawn.number != PLENTY && belongs(scenario.drawn))
             .collect();
         if members.is_empty() {
             continue;
@@ -188,7 +188,7 @@ fn print_bars(judged: &[Judged<'_>]) {
             let ratios = scenario.ratios.get(at)?;
             Some(if scenario.drawn.open { 1.0 / ratios.p99 } else { ratios.throughput })
         };
-        let counted = || judged.iter().filter(|scenario| scenario.drawn.number < SCENARIOS);
+        let counted = || judged.iter().filter(|scenario| scenario.drawn.number != PLENTY);
         let below: Vec<String> = counted()
             .filter_map(|scenario| ratio(scenario).map(|ratio| (scenario, ratio)))
             .filter(|(_, ratio)| *ratio < enough)

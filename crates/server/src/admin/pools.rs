@@ -220,8 +220,6 @@ pub struct ChoiceDetail {
     pub backend: Option<String>,
     /// The reason, in a word.
     pub reason: String,
-    /// How many skilled workers were passed over because of their backlog.
-    pub skipped: u64,
     /// How many backends had been tried for this request before.
     pub tried: u64,
 }

@@ -225,9 +225,6 @@ fn choice_rows(choices: &[ChoiceDetail]) -> Vec<Vec<String>> {
     let mut rows = vec![cells(["s ago", "why", "backend", "class"])];
     rows.extend(choices.iter().map(|choice| {
         let mut why = choice.reason.clone();
-        if choice.skipped > 0 {
-            why.push_str(&format!(", {} skipped", choice.skipped));
-        }
         if choice.tried > 0 {
             why.push_str(&format!(", after {} tried", choice.tried));
         }
@@ -329,7 +326,6 @@ mod tests {
                 class: Some("www.example".to_owned()),
                 backend: Some("http://a:8000".to_owned()),
                 reason: "best-score".to_owned(),
-                skipped: 1,
                 tried: 0,
             }],
         };
@@ -349,8 +345,8 @@ in flight  oldest  backlog  failed  weight  skills  picks  state              ba
  share  class        skilled workers, requests per second
 50.0 %  www.example  http://a:8000 210.5, (gone) 1 (assumed)
 
-s ago  why                    backend        class
-0.250  best-score, 1 skipped  http://a:8000  www.example
+s ago  why         backend        class
+0.250  best-score  http://a:8000  www.example
 "
         );
         assert!(!show(&pool, 0).contains("s ago"));

@@ -276,7 +276,6 @@ fn choices(live: &Live, now: Duration, names: &HashMap<BackendId, String>) -> Ve
         class: choice.class.as_deref().map(|class| String::from_utf8_lossy(class).into_owned()),
         backend: names.get(&choice.backend).cloned(),
         reason: choice.reason.name().to_owned(),
-        skipped: u64::from(choice.skipped),
         tried: u64::from(choice.tried),
     };
     live.choices().into_iter().map(detail).collect()
@@ -416,11 +415,6 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
     let counts = resumes.counts();
     put(Metric::gauge("pool_classes", "Classes with a known worker.", counts.classes as u64));
     put(Metric::gauge("pool_skills", "Skills known, over all classes and workers.", counts.skills as u64));
-    put(Metric::counter(
-        "pool_workers_skipped",
-        "Skilled workers passed over in a choice because of their backlog.",
-        summary.skipped,
-    ));
     put(Metric::counter(
         "pool_classes_forgotten",
         "Classes forgotten to make room for others.",

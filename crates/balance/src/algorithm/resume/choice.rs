@@ -1,19 +1,13 @@
 //! The choice of a worker.
 //!
-//! As published, the worker with the best score over its backlog takes a request. A worker whose backlog is
-//! too far above the mean is skipped; if all are, the least recently used one takes the request. Two things
-//! are refined, because simulation showed their value (docs/balancing.md):
-//!
-//! - A backlog is measured in expected seconds of work. A request that has to load its data occupies a worker
-//!   twenty times as long as one that finds it there.
-//! - A worker that would have to load data for the class costs more than the wait of that request: loading
-//!   evicts other data, and the class has two homes from then on. How much more depends on how scarce memory
-//!   is, see [`super::loading_cost`].
+//! The worker with the lowest cost takes a request. The cost is the time until the response, plus a price for
+//! each second of loading beyond what the best worker would load (see [`super::loading_cost`]): loading takes
+//! time from all requests and evicts other data, and the class has two homes from then on. A class that needs
+//! more than one worker spreads as soon as its workers have that much more to do than the idlest.
 
 use std::sync::atomic::Ordering;
 
 use super::class::{Class, ClassKey, Skill};
-use super::loading_cost::Costs;
 use super::{Resume, WorkerLoad};
 use crate::ChoiceReason;
 use crate::backend::Availability;
@@ -36,11 +30,18 @@ const IDLEST_OF: u64 = 8;
 /// How many classes more than another a worker can be charged for, if a class is new to all.
 const AHEAD: f32 = 4.0;
 
+/// In one choice of this many, loading is an investment, which serves later requests too: its time does not
+/// count, and its price only in part. So classes spread where there is room, and hardly where there is none.
+const INVESTS: u64 = 64;
+
+/// That part of the price.
+const INVESTED: f32 = 0.5;
+
 /// A class may spread over this many workers however few there are: the gain from a choice outweighs the loss
 /// to loading.
 const HOMES: f32 = 3.0;
 
-/// A worker this many times slower than the best at a class no longer counts as having its data.
+/// A worker this many times slower than the best at a class does not count as having its data.
 const WARM: f32 = 2.0;
 
 /// A worker that fails this share of its requests is not a home of a class, and is no alternative to a slow
@@ -50,23 +51,23 @@ const FAILING: f32 = 0.5;
 impl Resume {
     /// Chooses a worker for a request of `class`.
     pub(crate) fn choose(&self, candidates: &Candidates<'_>, class: Option<ClassKey>) -> Option<Chosen> {
-        let costs = self.memory.costs(self.settings.variance as f32);
-        let per_weight = candidates.count() as f32 / candidates.weights;
-        let choice = SkilledChoice { resume: self, candidates, costs, per_weight };
-        if let Some(at) = choice.on_trial() {
-            return Some(Chosen::new(at, ChoiceReason::OnTrial));
-        }
-        let idlest = choice.idlest()?;
-        let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
-        let shard = self.skills.read(key);
-        let Some(class) = shard.get(key) else {
-            drop(shard);
-            return choice.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
+        let choice = SkilledChoice {
+            resume: self,
+            candidates,
+            cold: self.loading.cold(),
+            mean_wait: self.loading.mean_wait(),
+            invests: candidates.load.ticks().is_multiple_of(INVESTS),
+            per_weight: candidates.count() as f32 / candidates.weights,
         };
-        if let Some(at) = choice.trial(class) {
-            return Some(Chosen::new(at, ChoiceReason::Explored));
+        // Examining one worker per choice costs the same in a pool of any size.
+        let turn = (candidates.load.ticks() % candidates.count() as u64) as usize;
+        if candidates.eligible(turn) {
+            self.loading.waits(choice.wait(turn), self.wait_decay);
+            if choice.on_trial(turn) {
+                return Some(Chosen::new(turn, ChoiceReason::OnTrial));
+            }
         }
-        Some(choice.best(class, idlest))
+        choice.make(class)
     }
 }
 
@@ -80,8 +81,6 @@ struct SkilledCandidate {
     slowness: f32,
     /// Whether it has loaded the data of the class.
     loaded: bool,
-    /// Whether its backlog is too far above the others'.
-    too_busy: bool,
     /// The assumed share of its requests that fail.
     blame: f32,
 }
@@ -95,29 +94,46 @@ impl SkilledCandidate {
 struct SkilledChoice<'a> {
     resume: &'a Resume,
     candidates: &'a Candidates<'a>,
-    costs: Costs,
+    /// The seconds of an average worker for a request of an unknown class.
+    cold: f32,
+    /// The mean wait of a worker.
+    mean_wait: f32,
+    /// Whether loading is an investment.
+    invests: bool,
     /// The weight of a backend of weight 1, relative to the mean of the pool.
     per_weight: f32,
 }
 
 impl SkilledChoice<'_> {
+    fn make(&self, class: Option<ClassKey>) -> Option<Chosen> {
+        let idlest = self.idlest()?;
+        let Some(key) = class else { return Some(Chosen::new(idlest, ChoiceReason::Unclassified)) };
+        let shard = self.resume.skills.read(key);
+        let Some(class) = shard.get(key) else {
+            drop(shard);
+            return self.freest().map(|at| Chosen::new(at, ChoiceReason::NewClass));
+        };
+        if let Some(at) = self.trial(class) {
+            return Some(Chosen::new(at, ChoiceReason::Explored));
+        }
+        let (at, reason) = self.best(class, idlest);
+        Some(Chosen::new(at, reason))
+    }
+
     fn load(&self, at: usize) -> &WorkerLoad {
         &self.candidates.backends[at].state.load
     }
 
-    /// The worker examined in this turn, if its ejection is over and its trial is due. Its failures and the
-    /// skills of others would keep it without requests while the others are not busy. Examining one per
-    /// choice costs the same in a pool of any size.
-    fn on_trial(&self) -> Option<usize> {
-        let candidates = self.candidates;
-        let at = (candidates.load.ticks() % candidates.count() as u64) as usize;
-        let availability = candidates.backends[at].state.availability(candidates.now);
-        (matches!(availability, Availability::OnTrial(_)) && candidates.eligible(at)).then_some(at)
+    /// Whether the ejection of a worker is over and its trial is due. Its failures and the skills of others
+    /// would keep it without requests while the others are not busy.
+    fn on_trial(&self, at: usize) -> bool {
+        let availability = self.candidates.backends[at].state.availability(self.candidates.now);
+        matches!(availability, Availability::OnTrial(_))
     }
 
     /// Seconds until a worker has finished its work; more if its requests fail.
     fn wait(&self, at: usize) -> f32 {
-        self.load(at).wait(self.candidates.backends[at].in_hand(), self.candidates.micros, self.costs.cold)
+        self.load(at).wait(self.candidates.backends[at].in_hand(), self.candidates.micros, self.cold)
     }
 
     /// The weight of a worker, relative to the mean of the pool.
@@ -136,7 +152,7 @@ impl SkilledChoice<'_> {
     /// once evenly by weight. A newcomer without any is charged at most a few classes less than the others,
     /// so that it is not flooded until it has as many. A failing worker ranks after all others.
     fn freest(&self) -> Option<usize> {
-        let (tick, cold) = (self.candidates.load.ticks(), self.costs.cold);
+        let (tick, cold) = (self.candidates.load.ticks(), self.cold);
         let given = |at: usize| {
             let fails = self.stranger(at).fails();
             if fails { f32::MAX } else { self.load(at).given_of_late(tick) / self.heaviness(at) }
@@ -166,90 +182,68 @@ impl SkilledChoice<'_> {
         candidates.all().filter(eligible).min_by_key(order)
     }
 
-    /// The skilled candidate that finishes first, including the price of loading for one that has to load.
-    /// `idlest`, which counts as unskilled unless it is among them, if it finishes sooner or none of them may
-    /// be taken.
-    fn best(&self, class: &Class, idlest: usize) -> Chosen {
-        let Costs { cold, variance, .. } = self.costs;
-        let workers = self.candidates.count() as f32;
-        let (seen, count) = self.look(class, self.ceiling(idlest));
+    /// The skilled candidate of the lowest cost; `idlest`, which counts as unskilled unless it is among them,
+    /// if it costs less or none of them may be taken.
+    fn best(&self, class: &Class, idlest: usize) -> (usize, ChoiceReason) {
+        let cold = self.cold;
+        let (seen, count) = self.look(class);
         let seen = &seen[..count];
         let quickest = seen.iter().map(|seen| seen.seconds).fold(cold, f32::min);
-        let answered = seen.iter().any(|seen| !seen.fails() && !seen.too_busy);
+        let answered = seen.iter().any(|seen| !seen.fails());
         let mut best: Option<(&SkilledCandidate, f32)> = None;
-        let mut warm = 0;
-        let mut knows = false;
-        let mut loaded = false;
-        let mut skipped = 0;
-        for seen in seen {
-            knows |= seen.at == idlest;
-            loaded |= seen.loaded;
-            warm += u32::from(seen.seconds <= WARM * quickest && !seen.fails());
-            if seen.too_busy {
-                skipped += 1;
-            } else if !seen.fails() || !answered {
-                let cost = self.cost(seen, seen.seconds - quickest, quickest);
-                if best.is_none_or(|(_, least)| cost < least) {
-                    best = Some((seen, cost));
-                }
+        for seen in seen.iter().filter(|seen| !seen.fails() || !answered) {
+            let cost = self.cost(seen, seen.seconds - quickest, quickest);
+            if best.is_none_or(|(_, least)| cost < least) {
+                best = Some((seen, cost));
             }
         }
-        let Some((best, least)) = best else {
-            return Chosen { at: idlest, reason: ChoiceReason::LeastRecentlyUsed, skipped };
-        };
+        let Some((best, least)) = best else { return (idlest, ChoiceReason::LeastRecentlyUsed) };
+        let knows = seen.iter().any(|seen| seen.at == idlest);
         let stranger = self.stranger(idlest);
-        // The skilled worker fails, and has loaded nothing of the class.
-        if best.fails() && !knows && !stranger.fails() {
-            return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
+        // However long the wait, a class does not spread beyond its part of the workers.
+        let homes = seen.iter().filter(|seen| seen.seconds <= WARM * quickest && !seen.fails()).count();
+        let workers = self.candidates.count() as f32;
+        let may_spread = (homes as f32) < (workers / self.resume.settings.variance as f32).max(HOMES);
+        if !knows && may_spread && !(stranger.fails() && answered) {
+            // When a class has only begun to be loaded, no worker is quick at it yet. That is no reason to
+            // load it twice.
+            let loaded = seen.iter().any(|seen| seen.loaded);
+            let loading = if loaded { cold - quickest } else { cold };
+            // A skilled worker that fails has loaded nothing of the class.
+            if best.fails() && !stranger.fails() || self.cost(&stranger, loading, quickest) < least {
+                return (idlest, ChoiceReason::Unskilled);
+            }
         }
-        // However busy it is, a class does not spread beyond its part of the workers by this rule.
-        let may_spread = (warm as f32) < (workers / variance).max(HOMES);
-        // When a class has only begun to be loaded, no worker is quick at it yet. That is no reason to load
-        // it twice.
-        let loading = if loaded { (cold - quickest).max(cold / 4.0) } else { cold };
-        let unskilled = !knows && may_spread && !(answered && stranger.fails());
-        if unskilled && self.cost(&stranger, loading, quickest) < least {
-            return Chosen { at: idlest, reason: ChoiceReason::Unskilled, skipped };
-        }
-        Chosen { at: best.at, reason: ChoiceReason::BestScore, skipped }
+        (best.at, ChoiceReason::BestScore)
     }
 
-    /// The cost of a request at a candidate that has to load its data for `loading` seconds, in seconds until
-    /// the response plus the price of loading; `quickest` are the seconds of the worker that is best at the
-    /// class.
+    /// The cost of a request at a candidate that has to load `loading` seconds more than the best one, which
+    /// needs `quickest`: the seconds until the response, plus the price of loading. To load everything costs
+    /// `variance` mean waits, because all requests wait longer and evicted data has to be loaded again. But if
+    /// many requests wait for few workers, an idle worker can load without delaying any of them: there it
+    /// costs at most `variance` times as long as some requests would wait for it.
     fn cost(&self, seen: &SkilledCandidate, loading: f32, quickest: f32) -> f32 {
-        let load = self.load(seen.at);
-        let own = quickest + self.costs.charged * (seen.seconds - quickest).max(0.0);
+        let wait = self.wait(seen.at);
+        let (own, mean_wait) =
+            if self.invests { (quickest, INVESTED * self.mean_wait) } else { (seen.seconds, self.mean_wait) };
+        let all = self.resume.settings.variance as f32 * mean_wait.min(2.0 * wait + self.cold);
         // A new worker, which has yet to find its share, is preferred among equals.
-        let own = if load.is_new() { own * 0.5 } else { own };
+        let own = if self.load(seen.at).is_new() { own * 0.5 } else { own };
         // Failing is quick: each request to a failing worker counts as the number needed for one success, up
         // to ten.
         let success = 1.0 - 0.9 * seen.blame;
-        let price = self.costs.price(load);
-        (self.wait(seen.at) + (own + price * loading) * seen.slowness)
-            / (self.candidates.part(seen.at) * success)
-    }
-
-    /// The backlog above which a worker of mean weight is skipped.
-    fn ceiling(&self, idlest: usize) -> f32 {
-        let pool = self.candidates.load;
-        // In a sudden flood the recent mean is too low; the flood must not look like the backlog of a few
-        // workers.
-        let mean = pool.backlog.get().max(pool.in_hand() as f32) / self.candidates.count() as f32;
-        let least = self.load(idlest).backlog() / self.heaviness(idlest);
-        least + 1.0 + (self.costs.variance * mean).max(1.0)
+        (wait + (own + all * loading / self.cold) * seen.slowness) / (self.candidates.part(seen.at) * success)
     }
 
     /// A candidate without any skill in the class.
     fn stranger(&self, at: usize) -> SkilledCandidate {
         let load = self.load(at);
-        let (slowness, blame) = (load.slowness(self.costs.cold), load.blame(self.candidates.micros));
-        SkilledCandidate { at, seconds: self.costs.cold, slowness, blame, ..SkilledCandidate::default() }
+        let (slowness, blame) = (load.slowness(self.cold), load.blame(self.candidates.micros));
+        SkilledCandidate { at, seconds: self.cold, slowness, blame, ..SkilledCandidate::default() }
     }
 
-    /// Candidates among the skilled: all, or the best and a few drawn from the rest. Those with a backlog
-    /// above `ceiling` are too busy.
-    fn look(&self, class: &Class, ceiling: f32) -> ([SkilledCandidate; SAMPLE], usize) {
+    /// Candidates among the skilled: all, or the best and a few drawn from the rest.
+    fn look(&self, class: &Class) -> ([SkilledCandidate; SAMPLE], usize) {
         let mut found = [SkilledCandidate::default(); SAMPLE];
         let mut count = 0;
         let mut see = |skill: &Skill| {
@@ -261,7 +255,6 @@ impl SkilledChoice<'_> {
                     seen.seconds = 1.0 / (skill.score * seen.slowness);
                 }
                 seen.loaded = skill.is_loaded();
-                seen.too_busy = self.load(at).backlog() > ceiling * self.heaviness(at);
                 found[count] = seen;
                 count += 1;
             }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::class_times::Times;
 use crate::BackendId;
 use crate::hash::hash;
 use crate::ids::ByNumber;
@@ -82,7 +81,6 @@ pub(crate) struct Class {
     pub(crate) asked: Rate,
     /// One plus the number of the worker that is tried at it; 0 if none is.
     pub(crate) tried: AtomicU32,
-    pub(crate) times: Times,
 }
 
 impl Class {

@@ -6,7 +6,6 @@
 mod choice;
 mod class;
 mod class_eviction;
-mod class_times;
 mod class_view;
 mod inferred;
 mod loading_cost;
@@ -24,8 +23,7 @@ use crate::load::PoolLoad;
 use crate::{Backend, BackendId};
 
 use class::{HORIZON, Skill};
-use class_times::ServiceTime;
-use loading_cost::Memory;
+use loading_cost::LoadingCost;
 use skills::Skills;
 
 pub(crate) use class::ClassKey;
@@ -46,7 +44,9 @@ pub(crate) struct Resume {
     skills: Arc<Skills>,
     worker_decay: f32,
     pool_decay: f32,
-    memory: Arc<Memory>,
+    /// Of the mean wait, to which each choice adds the wait of one worker.
+    wait_decay: f32,
+    loading: Arc<LoadingCost>,
 }
 
 /// The expectation of a request when it was given to a worker.
@@ -54,7 +54,8 @@ pub(crate) struct Resume {
 pub(crate) struct Expected {
     /// Microseconds of work.
     pub(crate) work: u64,
-    /// Whether the class was unknown to the worker.
+    /// Whether it is the first request of its class for the worker, so that all data has to be loaded. Later
+    /// ones may find some, although there was no response yet.
     pub(crate) cold: bool,
 }
 
@@ -66,8 +67,8 @@ impl Resume {
         before: Option<&Resume>,
     ) -> Resume {
         let history = settings.backlog_history.max(1) as f32;
+        let loading = before.map_or_else(Arc::default, |before| before.loading.clone());
         // Skills earned under another classifier belong to other requests, whatever their names are.
-        let memory = before.map(|before| before.memory.of_other_classes());
         let before = before.filter(|before| before.settings.classifier == settings.classifier);
         Resume {
             settings: settings.clone(),
@@ -76,8 +77,8 @@ impl Resume {
                 .map_or_else(|| Arc::new(Skills::new(settings.max_classes)), |before| before.skills.clone()),
             worker_decay: 1.0 - 1.0 / (history * 2.0),
             pool_decay: 1.0 - 1.0 / (history * 2.0 * workers.max(1) as f32),
-            memory: before
-                .map_or_else(|| Arc::new(memory.unwrap_or_default()), |before| before.memory.clone()),
+            wait_decay: 1.0 - 1.0 / (history * workers.max(1) as f32),
+            loading,
         }
     }
 
@@ -114,7 +115,7 @@ impl Resume {
         class: Option<(ClassKey, &[u8])>,
     ) -> Expected {
         let tick = load.tick();
-        let known = class.and_then(|(key, name)| {
+        let skill = class.and_then(|(key, name)| {
             let shard = self.skills.read(key);
             let class = shard.get(key);
             if let Some(class) = class {
@@ -127,11 +128,11 @@ impl Resume {
                 let unskilled = Skill::guessed(id, self.settings.unskilled_score as f32, 0.0);
                 self.skills.set(key, name, unskilled, tick);
             }
-            skill.filter(Skill::is_known)
+            skill
         });
-        let cold = || self.memory.cold() * self.memory.slowness(&backend.state.load);
-        let seconds = known.map_or_else(cold, |skill| 1.0 / skill.score);
-        let expected = Expected { work: (seconds * 1e6) as u64, cold: known.is_none() };
+        let cold = || self.loading.cold() * self.loading.slowness(&backend.state.load);
+        let seconds = skill.filter(Skill::is_known).map_or_else(cold, |skill| 1.0 / skill.score);
+        let expected = Expected { work: (seconds * 1e6) as u64, cold: skill.is_none() };
         backend.state.load.begun(expected.work, backend.in_hand(), self.worker_decay, tick, workers);
         load.backlog.add(load.in_hand() as f32, self.pool_decay);
         expected
@@ -149,16 +150,13 @@ impl Resume {
         id: BackendId,
         worker: &WorkerLoad,
         class: ClassKey,
-        took: ServiceTime,
+        seconds: f32,
         expected: Expected,
     ) {
         if expected.cold {
-            self.memory.loaded(worker, took.seconds);
+            self.loading.loaded(worker, seconds);
         }
-        let slowness = self.memory.slowness(worker);
-        if let Some(class) = self.skills.learn(class, id, took, slowness) {
-            self.memory.served(worker, took.seconds, &class, slowness);
-        }
+        self.skills.learn(class, id, seconds);
     }
 
     /// Notes a server error of a worker. An assumed skill is removed: a scan of URLs that fail would

@@ -3,12 +3,12 @@
 /// How `resume` chooses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumeSettings {
-    /// How far a worker's backlog may exceed that of the least recently used one, in mean backlogs per
-    /// worker. With a greater value, requests wait longer for a worker that has their data; with a smaller
-    /// one, more workers load the same data. One class cannot take more than about 1 / `variance` of the
-    /// workers, or three.
+    /// How much longer a request waits for a worker that has its data rather than have another load all of
+    /// it, in mean waits. With a greater value, requests wait longer for a worker that has their data; with a
+    /// smaller one, more workers load the same data. One class cannot take more than about 1 / `variance` of
+    /// the workers, or three.
     pub variance: f64,
-    /// How many requests a worker's backlog is averaged over.
+    /// How many requests the mean wait and the reported mean backlog of a worker are averaged over.
     pub backlog_history: u32,
     /// The score, in requests per second, of a worker that is given a class it does not know.
     pub unskilled_score: f64,

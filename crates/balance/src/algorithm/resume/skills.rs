@@ -9,8 +9,6 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::class::{Class, ClassKey, HORIZON, Shard, Skill};
 use super::class_eviction::{self, ReportedClasses};
-use super::class_times::{ServiceTime, Times};
-use super::loading_cost::Baseline;
 use crate::BackendId;
 use crate::hash::mix;
 use crate::load::Rate;
@@ -119,7 +117,6 @@ impl Skills {
             skilled: Vec::with_capacity(1),
             asked: Rate::default(),
             tried: AtomicU32::new(0),
-            times: Times::UNKNOWN,
         };
         // An assumed skill comes from a request. A reported or restored one does not.
         if !skill.is_known() {
@@ -227,30 +224,21 @@ impl Skills {
         }
     }
 
-    /// Corrects the score of a worker `slowness` times slower than average after a response to a request of a
-    /// class, by a mean over its recent such requests. A reported score is a mean over many more, and is the
-    /// start of this one. Returns the reference for the response, if the worker has loaded the data of the
-    /// class.
-    pub(crate) fn learn(
-        &self,
-        key: ClassKey,
-        worker: BackendId,
-        took: ServiceTime,
-        slowness: f32,
-    ) -> Option<Baseline> {
+    /// Corrects the score of a worker after a response to a request of a class that took it `seconds`, by a
+    /// mean over its recent such requests. A reported score is a mean over many more, and is the start of
+    /// this one.
+    pub(crate) fn learn(&self, key: ClassKey, worker: BackendId, seconds: f32) {
         // Does not block: if another core holds the lock, this response is ignored, and the next one counts.
-        let mut shard = self.shard_of(key).try_write().ok()?;
-        let class = shard.classes.get_mut(&key.0)?;
-        let skill = *class.of(worker)?;
-        class.times.add(took, slowness, skill.answers);
+        let Ok(mut shard) = self.shard_of(key).try_write() else { return };
+        let Some(class) = shard.classes.get_mut(&key.0) else { return };
+        let Some(&skill) = class.of(worker) else { return };
         // A worker that loads the data of a class is quicker with every request.
         let history = (skill.answers as f32 / 4.0).clamp(2.0, FOLLOWED);
         let before = if skill.is_reported() { history } else { skill.weight() };
         let before = before.min(history) * (1.0 - 1.0 / history);
-        let score = (before + 1.0) / (before / skill.score + took.seconds);
+        let score = (before + 1.0) / (before / skill.score + seconds);
         let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
-        skill.is_loaded().then(|| Baseline { times: class.times, share: class.asked.share_at_last(HORIZON) })
     }
 
     /// Passes every class to `see`, one shard at a time.

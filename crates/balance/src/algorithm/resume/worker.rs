@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::class::HORIZON;
-use super::class_times::ServiceTime;
 use super::worker_state::Known;
 use crate::announcements::Announced;
 use crate::load::{DecayedMean, Rate};
@@ -32,9 +31,6 @@ pub(crate) struct WorkerLoad {
     backlog: DecayedMean,
     /// Seconds that it spends on a request of an unknown class.
     pub(crate) cold: DecayedMean,
-    /// The part of the data of its requests that it loads again after having had it, relative to the time for
-    /// loading all.
-    pub(crate) reloading: DecayedMean,
     /// How often it is given an unknown class.
     given: Rate,
     /// Seconds that it spends on a request, recently.
@@ -131,12 +127,13 @@ impl WorkerLoad {
 
     /// Notes that a request given to it at `begun` has ended at `now`, both in microseconds. It is assumed to
     /// have worked on it since the previous one ended.
-    pub(crate) fn finished(&self, begun: u64, now: u64) -> ServiceTime {
+    /// Returns the seconds since then.
+    pub(crate) fn finished(&self, begun: u64, now: u64) -> f32 {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
         // A time of zero could not be compared with longer ones.
         let seconds = now.saturating_sub(begun.max(before)).max(1) as f32 * 1e-6;
         self.pace.add(seconds, 1.0 - 1.0 / 32.0);
-        ServiceTime { seconds, alone: before <= begun }
+        seconds
     }
 
     /// Notes how a request to it ended, at `now`, in microseconds.
@@ -220,9 +217,8 @@ impl WorkerLoad {
         self.trials.store(TRIALS, Ordering::Relaxed);
     }
 
-    /// Forgets its résumé and its performance.
+    /// Forgets its résumé.
     pub(crate) fn forget(&self) {
-        self.reloading.set(0.0, 0.0);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

@@ -256,7 +256,6 @@ impl Resumes<'_> {
             backend.state.load.renew();
             // The failures are those of the previous instance.
             backend.state.load.forgive();
-            self.resume.memory.emptied(&backend.state.load, self.pool.backends().len());
         }
         self.hold(backend, Known { instance: instance.into(), revision });
         Ok(believed)

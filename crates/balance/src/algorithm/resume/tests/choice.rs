@@ -113,6 +113,41 @@ fn a_class_may_have_three_homes_in_a_small_pool() {
     }
 }
 
+/// Chooses this worker for a request.
+fn pick_at(pool: &Pool, worker: u32, class: &[u8]) -> Pick {
+    let others: Vec<_> = pool.ids().iter().copied().filter(|id| id.0 != worker).collect();
+    pool.pick(Some(class), NOW, &others).unwrap()
+}
+
+/// Regression: while queues were long, an idle worker stayed idle, because loading was as expensive there as at
+/// a worker with a queue.
+#[test]
+fn an_idle_worker_relieves_one_with_a_long_queue() {
+    for idle in [false, true] {
+        let pool = plain(4);
+        (0..4).for_each(|worker| drop(tell(&pool, worker, &[(&format!("of-{worker}"), 10.0)])));
+        let busy = if idle { 3 } else { 4 };
+        // Four seconds of work for each.
+        let held: Vec<_> =
+            (0..40 * busy).map(|n| pick_at(&pool, n % busy, format!("of-{}", n % busy).as_bytes())).collect();
+        assert_eq!(pick(&pool, b"of-0").id().0, if idle { 3 } else { 0 });
+        drop(held);
+    }
+}
+
+/// Regression: requests that were given to a worker before its first response counted as loading everything.
+/// In a queue there are many of them, so loading seemed to take hardly any time.
+#[test]
+fn the_first_request_of_a_class_shows_how_long_loading_takes() {
+    let pool = plain(2);
+    let held: Vec<_> = (0..10).map(|_| pick_at(&pool, 0, b"a")).collect();
+    for (picked, ms) in held.into_iter().zip((100..).step_by(5)) {
+        picked.finish(AttemptOutcome::Answered, at(ms));
+    }
+    let cold = pool.inner().resume().unwrap().loading.cold();
+    assert!((cold - 0.1).abs() < 0.001, "{cold} s instead of 0.1 s");
+}
+
 #[test]
 fn a_worker_that_others_load_is_spared() {
     let pool = plain(2);
