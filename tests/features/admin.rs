@@ -1,6 +1,7 @@
 //! The admin socket: queries and commands to the running process.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 
 use sandarac_test_support::{
     Address, Conn, Gate, Origin, Req, Sandarac, Signal, eventually, get, post, reply, within,
@@ -29,6 +30,23 @@ fn the_admin_socket_may_be_opened_by_a_group() {
         assert_eq!(metadata.permissions().mode() & 0o777, mode, "{keys}");
         assert_eq!(metadata.gid(), group, "{keys}");
     }
+}
+
+#[test]
+fn a_configuration_that_is_named_goes_before_the_environment() {
+    let origin = Origin::new(|_| reply(200));
+    let other = sandarac().config(site(&origin.url(), "", "")).start();
+    let named = sandarac().config(site(&origin.url(), "", "")).start();
+    let file = named.dir().join("named.toml");
+    let text = site(&origin.url(), "", &format!("[admin]\nlisten = \"{}\"", named.admin_path().display()));
+    std::fs::write(&file, text).unwrap();
+    let status = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sandarac"));
+        command.arg("status").args(arguments).env("SANDARAC_ADMIN", other.admin_path());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(status(&[]).contains(&other.address().to_string()));
+    assert!(status(&["-c", file.to_str().unwrap()]).contains(&named.address().to_string()));
 }
 
 #[test]

@@ -526,6 +526,27 @@ impl Scenario {
         if self.events.windows(2).any(|two| two[0].at > two[1].at) {
             return Err("events are to be listed in their order".to_owned());
         }
+        self.check_lives()
+    }
+
+    /// Without any worker no request would ever end.
+    fn check_lives(&self) -> Result<(), String> {
+        let mut alive = vec![true; self.workers.count as usize];
+        for event in &self.events {
+            match event.kind {
+                EventKind::Kill { worker } => alive.get_mut(worker as usize).map(|alive| *alive = false),
+                EventKind::Restart { worker } => alive.get_mut(worker as usize).map(|alive| *alive = true),
+                EventKind::Deploy => Some(alive.fill(true)),
+                EventKind::Join { .. } => Some(alive.push(true)),
+                _ => None,
+            };
+            if !alive.contains(&true) {
+                return Err(format!(
+                    "the event at {} kills the last worker, and requests would wait for ever; let another join or restart first",
+                    event.at
+                ));
+            }
+        }
         Ok(())
     }
 }

@@ -238,6 +238,11 @@ fn what_cannot_be_simulated_says_why() {
             "title = 't'\n[load.clients]\ncount = 1\n[[event]]\nat = 2\nkind = 'crowd'\nsite = 200\nshare = 0.5",
             "sites from 0 to 199",
         ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[workers]\ncount = 2\n[[event]]\nat = 2\nkind = 'kill'\nworker = 0\n\
+             [[event]]\nat = 3\nkind = 'kill'\nworker = 1\n[[event]]\nat = 4\nkind = 'restart'\nworker = 1",
+            "the event at 3 kills the last worker",
+        ),
     ] {
         let error = Scenario::from_toml(text).expect_err(text).to_string();
         assert!(error.contains(expected), "{text:?}: {error}");

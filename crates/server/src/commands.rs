@@ -27,19 +27,19 @@ use crate::stderr::print_line;
 use output::{json, table};
 
 impl ProcessArgs {
-    /// A client of the selected process: by flag, by environment, by configuration, or the default one.
+    /// A client of the selected process: by flag, by configuration, by environment, or the default one.
     pub fn client(&self) -> Result<AdminClient, Failure> {
         let mut endpoint = self.admin.clone();
         let token = crate::cli::token("--token-file", self.token_file.as_deref())?;
         let mut shown = token.as_ref().map(|token| token.text.clone());
-        if let Some(text) = std::env::var("SANDARAC_ADMIN").ok().filter(|_| endpoint.is_none()) {
-            endpoint = Some(text.parse().map_err(|what| Failure::Usage(format!("SANDARAC_ADMIN: {what}")))?);
-        }
         if let Some(path) = &self.config {
             let flags = Flags { presented: token, ..Flags::default() };
             let config = crate::check::load_with(path, &flags)?.0;
             shown = shown.or_else(|| config.admin.token.as_deref().map(str::to_owned));
             endpoint = endpoint.or_else(|| admin_endpoint(&config));
+        }
+        if let Some(text) = std::env::var("SANDARAC_ADMIN").ok().filter(|_| endpoint.is_none()) {
+            endpoint = Some(text.parse().map_err(|what| Failure::Usage(format!("SANDARAC_ADMIN: {what}")))?);
         }
         let shown = shown.map(|token| token.trim().to_owned());
         Ok(AdminClient::new(endpoint.unwrap_or_else(Endpoint::standard), shown))

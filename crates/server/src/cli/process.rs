@@ -9,7 +9,8 @@ use crate::admin::Endpoint;
 /// The selected process.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProcessArgs {
-    /// The process's admin socket or address, as printed at startup. SANDARAC_ADMIN does the same
+    /// The process's admin socket or address, as printed at startup. SANDARAC_ADMIN does the same where
+    /// neither this nor a configuration names it
     #[arg(long, value_name = "PATH|ADDRESS")]
     pub admin: Option<Endpoint>,
     /// The configuration of the process: its [admin] section has the address and the token

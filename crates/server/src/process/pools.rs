@@ -359,7 +359,7 @@ fn backend_metrics(backend: &BackendReport) -> [Metric; 15] {
         Metric::gauge("backend_weight", "The weight of a backend.", u64::from(backend.weight)),
         Metric::measure(
             "backend_mean_backlog",
-            "Requests in flight to a backend: a recent average if its pool chooses by résumé, the current value otherwise.",
+            "Requests in flight to a backend, and those that wait for it: a recent average of choices if its pool chooses by résumé, the current value otherwise.",
             rounded(backend.mean_backlog),
         ),
         Metric::measure(
@@ -381,7 +381,7 @@ fn pool_metrics(pool: &SitePool, live: &Live, now: Duration, put: &mut dyn FnMut
     put(Metric::gauge("pool_backends", "Backends of a pool.", live.backends().len() as u64));
     put(Metric::measure(
         "pool_mean_backlog",
-        "Mean requests in flight per backend of a pool: a recent average if it chooses by résumé, the current value otherwise.",
+        "Mean requests per backend of a pool, in flight or waiting for a place: a recent average if it chooses by résumé, the current value otherwise.",
         rounded(summary.mean_backlog),
     ));
     put(Metric::measure(
