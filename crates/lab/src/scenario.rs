@@ -534,12 +534,15 @@ impl Scenario {
         let mut alive = vec![true; self.workers.count as usize];
         for event in &self.events {
             match event.kind {
-                EventKind::Kill { worker } => alive.get_mut(worker as usize).map(|alive| *alive = false),
-                EventKind::Restart { worker } => alive.get_mut(worker as usize).map(|alive| *alive = true),
-                EventKind::Deploy => Some(alive.fill(true)),
-                EventKind::Join { .. } => Some(alive.push(true)),
-                _ => None,
-            };
+                EventKind::Kill { worker } | EventKind::Restart { worker } => {
+                    if let Some(alive) = alive.get_mut(worker as usize) {
+                        *alive = matches!(event.kind, EventKind::Restart { .. });
+                    }
+                }
+                EventKind::Deploy => alive.fill(true),
+                EventKind::Join { .. } => alive.push(true),
+                _ => {}
+            }
             if !alive.contains(&true) {
                 return Err(format!(
                     "the event at {} kills the last worker, and requests would wait for ever; let another join or restart first",
