@@ -79,20 +79,24 @@ def _run(options):
     print(f"{described['cpu']}, {described['cores']} cores, Linux {described['kernel']}", flush=True)
     os.sched_setaffinity(0, {options.cores[1]})
     for site, lines in ((Page, ["page"]), (Wiki, ["wiki", "wiki-cached"])):
-        lines = [line for line in lines if line in options.only]
-        if not lines:
-            continue
-        with tempfile.TemporaryDirectory(prefix="sandarac-bench-", ignore_cleanup_errors=True) as directory:
-            Path(directory).chmod(0o755)
-            with Stack(options.cores, binary, directory, site) as stack:
-                stack.start_php()
-                for line in lines:
-                    caches = line == "wiki-cached"
-                    names = _WITH_APACHE if line == "wiki" else _NAMES
-                    proxies = {name: stack.start(name, caches) for name in names}
-                    for clients in options.clients:
-                        run["lines"][f"{line}-{clients}"] = _measure(line, stack, proxies, clients, options)
+        if lines := [line for line in lines if line in options.only]:
+            run["lines"] |= _measure_site(site, lines, binary, options)
     return run
+
+
+def _measure_site(site, lines, binary, options):
+    """The lines of a site, before one php-fpm, for each number of clients."""
+    measured = {}
+    with tempfile.TemporaryDirectory(prefix="sandarac-bench-", ignore_cleanup_errors=True) as directory:
+        Path(directory).chmod(0o755)
+        with Stack(options.cores, binary, directory, site) as stack:
+            stack.start_php()
+            for line in lines:
+                names = _WITH_APACHE if line == "wiki" else _NAMES
+                proxies = {name: stack.start(name, caches=line == "wiki-cached") for name in names}
+                for clients in options.clients:
+                    measured[f"{line}-{clients}"] = _measure(line, stack, proxies, clients, options)
+    return measured
 
 
 def _measure(line, stack, proxies, clients, options):

@@ -1,4 +1,4 @@
-"""What php-fpm serves: a page of 13 bytes, or the front page of a wiki."""
+"""Sites of php-fpm: a page of 13 bytes, and the front page of a wiki."""
 
 import os
 import shutil

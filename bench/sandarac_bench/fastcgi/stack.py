@@ -11,7 +11,8 @@ from ..process import Daemon, StartFailed
 
 _PROCESSES = 4
 _PATIENCE = 20
-# A fifth of a second without work of php-fpm, as a share of a core, is its end.
+# Seconds of a look at php-fpm, and of its CPU time meanwhile, below which it has no work left.
+_LOOK = 0.2
 _IDLE = 0.02
 
 _FPM = """[global]
@@ -179,7 +180,7 @@ class Stack:
         before = -1.0
         while self._php.cpu_seconds() - before > _IDLE:
             before = self._php.cpu_seconds()
-            time.sleep(0.2)
+            time.sleep(_LOOK)
 
     def _connect_to_php(self):
         with socket.socket(socket.AF_UNIX) as connection:

@@ -15,8 +15,8 @@ pub const COPIED: usize = 2048;
 /// `sendfile` of its own (docs/decisions/0011).
 const SENT_AS_FILE: usize = 32 << 10;
 
-/// A file that is shorter shares a packet with the head before it. Of a longer one, the pages would no longer fill whole packets,
-/// which costs more than a packet (docs/decisions/0011).
+/// A file that is shorter shares a packet with the head before it. Of a longer one, the pages would no longer
+/// fill whole packets, which costs more than a packet (docs/decisions/0011).
 const SHARES_A_PACKET: usize = 256 << 10;
 
 /// The bytes of a piece that is to be written from memory. `None` for one that is to be sent as a file;

@@ -101,7 +101,8 @@ fn an_upload_of_its_length_is_not_whole_before_its_stream_has_ended() {
     assert_eq!(request.body, b"ten bytes.");
 }
 
-/// Content-Length: 0 says that there is nothing, and END_STREAM that nothing comes: only both make the request whole.
+/// Content-Length: 0 says that there is nothing, and END_STREAM that nothing comes: only both make the request
+/// whole.
 #[test]
 fn an_upload_of_no_bytes_is_not_whole_before_its_stream_has_ended() {
     let (proxy, origin) = before(|_| reply(200).body("done"));
@@ -129,7 +130,8 @@ fn an_upload_of_no_bytes_is_not_whole_before_its_stream_has_ended() {
     assert_eq!(client.response(stream).text(), "late");
 }
 
-/// Some clients read nothing before they have sent their request, and lose a response whose stream is reset by then.
+/// Some clients read nothing before they have sent their request, and lose a response whose stream is reset by
+/// then.
 #[test]
 fn a_client_that_is_answered_early_may_go_on_for_a_while_and_is_told_to_stop_then() {
     let (proxy, _origin) = before_with("[limits]\nbody = \"1KiB\"\n", |_| reply(200));

@@ -6,8 +6,8 @@ use sandarac_wire::h2::connection::Connection;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How long a client may go on sending after the response. Some clients read nothing until they have sent what they have, and
-/// lose a response whose stream is reset by then (curl 7.88).
+/// How long a client may go on sending after the response. Some clients read nothing until they have sent what
+/// they have, and lose a response whose stream is reset by then (curl 7.88).
 const MAY_SEND_ON: Duration = Duration::from_secs(1);
 
 /// Streams whose response is written while the client is still sending the request.
@@ -27,7 +27,8 @@ impl Answered {
         }
     }
 
-    /// Tells clients to stop that had time enough (RFC 9113 §8.1). Returns how long to wait before the next time.
+    /// Tells clients to stop that had time enough (RFC 9113 §8.1). Returns how long to wait before the next
+    /// time.
     pub(super) fn stop(&mut self, wire: &mut Connection, out: &mut Vec<u8>) -> Option<Duration> {
         while let Some((id, since)) = self.streams.front() {
             let left = MAY_SEND_ON.saturating_sub(Moment::now().since(*since));

@@ -156,7 +156,7 @@ impl Streams {
     pub(super) fn receive(&mut self, id: u32, data: &[u8], ended: bool, out: &mut Vec<u8>) {
         let stream = self.open.get_mut(&id);
         let Some(request) = stream.and_then(|stream| stream.request.as_mut()) else {
-            // The exchange has ended. Once the response is written, only the window of the connection opens again.
+            // The exchange has ended. Once the response is written, the window of the stream stays closed.
             let window = if self.open.contains_key(&id) { id } else { 0 };
             return self.wire.release(window, data.len() as u32, out);
         };
@@ -551,7 +551,8 @@ impl Streams {
         self.wake_session();
     }
 
-    /// Forgets a stream whose response is written. If the client has not ended its request, it is told so in a while.
+    /// Forgets a stream whose response is written. If the client has not ended its request, it is told to stop
+    /// in a while.
     pub(super) fn end(&mut self, id: u32) {
         self.open.remove(&id);
         self.answered.add(id, &self.wire);

@@ -165,7 +165,7 @@ fn judge<'e>(
         return Err(Fault::Loop);
     }
     down.check()?;
-    // A stream that was reset, or turned out to be malformed, before its turn has come costs a backend nothing.
+    // A stream that was reset, or turned out to be malformed, before its turn costs a backend nothing.
     if exchange.request.version == Version::Http2 && down.client.has_closed() {
         return Err(Fault::ClientGone);
     }

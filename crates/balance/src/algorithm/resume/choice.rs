@@ -55,6 +55,7 @@ impl Resume {
             resume: self,
             candidates,
             cold: self.loading.cold(),
+            variance: self.settings.variance as f32,
             mean_wait: self.loading.mean_wait(),
             invests: candidates.load.ticks().is_multiple_of(INVESTS),
             per_weight: candidates.count() as f32 / candidates.weights,
@@ -96,6 +97,8 @@ struct SkilledChoice<'a> {
     candidates: &'a Candidates<'a>,
     /// The seconds of an average worker for a request of an unknown class.
     cold: f32,
+    /// The mean waits that loading everything costs.
+    variance: f32,
     /// The mean wait of a worker.
     mean_wait: f32,
     /// Whether loading is an investment.
@@ -116,8 +119,7 @@ impl SkilledChoice<'_> {
         if let Some(at) = self.trial(class) {
             return Some(Chosen::new(at, ChoiceReason::Explored));
         }
-        let (at, reason) = self.best(class, idlest);
-        Some(Chosen::new(at, reason))
+        Some(self.best(class, idlest))
     }
 
     fn load(&self, at: usize) -> &WorkerLoad {
@@ -184,7 +186,7 @@ impl SkilledChoice<'_> {
 
     /// The skilled candidate of the lowest cost; `idlest`, which counts as unskilled unless it is among them,
     /// if it costs less or none of them may be taken.
-    fn best(&self, class: &Class, idlest: usize) -> (usize, ChoiceReason) {
+    fn best(&self, class: &Class, idlest: usize) -> Chosen {
         let cold = self.cold;
         let (seen, count) = self.look(class);
         let seen = &seen[..count];
@@ -197,13 +199,15 @@ impl SkilledChoice<'_> {
                 best = Some((seen, cost));
             }
         }
-        let Some((best, least)) = best else { return (idlest, ChoiceReason::LeastRecentlyUsed) };
+        let Some((best, least)) = best else {
+            return Chosen::new(idlest, ChoiceReason::LeastRecentlyUsed);
+        };
         let knows = seen.iter().any(|seen| seen.at == idlest);
         let stranger = self.stranger(idlest);
         // However long the wait, a class does not spread beyond its part of the workers.
         let homes = seen.iter().filter(|seen| seen.seconds <= WARM * quickest && !seen.fails()).count();
         let workers = self.candidates.count() as f32;
-        let may_spread = (homes as f32) < (workers / self.resume.settings.variance as f32).max(HOMES);
+        let may_spread = (homes as f32) < (workers / self.variance).max(HOMES);
         if !knows && may_spread && !(stranger.fails() && answered) {
             // When a class has only begun to be loaded, no worker is quick at it yet. That is no reason to
             // load it twice.
@@ -211,22 +215,22 @@ impl SkilledChoice<'_> {
             let loading = if loaded { cold - quickest } else { cold };
             // A skilled worker that fails has loaded nothing of the class.
             if best.fails() && !stranger.fails() || self.cost(&stranger, loading, quickest) < least {
-                return (idlest, ChoiceReason::Unskilled);
+                return Chosen::new(idlest, ChoiceReason::Unskilled);
             }
         }
-        (best.at, ChoiceReason::BestScore)
+        Chosen::new(best.at, ChoiceReason::BestScore)
     }
 
     /// The cost of a request at a candidate that has to load `loading` seconds more than the best one, which
     /// needs `quickest`: the seconds until the response, plus the price of loading. To load everything costs
-    /// `variance` mean waits, because all requests wait longer and evicted data has to be loaded again. But if
-    /// many requests wait for few workers, an idle worker can load without delaying any of them: there it
+    /// `variance` mean waits, because all requests wait longer and evicted data has to be loaded again. But
+    /// if many requests wait for few workers, an idle worker can load without delaying any of them: there it
     /// costs at most `variance` times as long as some requests would wait for it.
     fn cost(&self, seen: &SkilledCandidate, loading: f32, quickest: f32) -> f32 {
         let wait = self.wait(seen.at);
         let (own, mean_wait) =
             if self.invests { (quickest, INVESTED * self.mean_wait) } else { (seen.seconds, self.mean_wait) };
-        let all = self.resume.settings.variance as f32 * mean_wait.min(2.0 * wait + self.cold);
+        let all = self.variance * mean_wait.min(2.0 * wait + self.cold);
         // A new worker, which has yet to find its share, is preferred among equals.
         let own = if self.load(seen.at).is_new() { own * 0.5 } else { own };
         // Failing is quick: each request to a failing worker counts as the number needed for one success, up

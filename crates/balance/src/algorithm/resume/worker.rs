@@ -126,8 +126,7 @@ impl WorkerLoad {
     }
 
     /// Notes that a request given to it at `begun` has ended at `now`, both in microseconds. It is assumed to
-    /// have worked on it since the previous one ended.
-    /// Returns the seconds since then.
+    /// have worked on it since the previous one ended. Returns the seconds of that work.
     pub(crate) fn finished(&self, begun: u64, now: u64) -> f32 {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
         // A time of zero could not be compared with longer ones.

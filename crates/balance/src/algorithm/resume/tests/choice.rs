@@ -119,8 +119,8 @@ fn pick_at(pool: &Pool, worker: u32, class: &[u8]) -> Pick {
     pool.pick(Some(class), NOW, &others).unwrap()
 }
 
-/// Regression: while queues were long, an idle worker stayed idle, because loading was as expensive there as at
-/// a worker with a queue.
+/// Regression: while queues were long, an idle worker stayed idle, because loading was as expensive there as
+/// at a worker with a queue.
 #[test]
 fn an_idle_worker_relieves_one_with_a_long_queue() {
     for idle in [false, true] {
