@@ -29,8 +29,8 @@ pub struct ClassReport {
 pub struct SkillReport {
     /// The worker.
     pub worker: BackendId,
-    /// Requests per second.
-    pub score: f32,
+    /// Requests per second; `None` until it is known.
+    pub score: Option<f32>,
     /// The source of the score.
     pub word: SkillWord,
 }

@@ -138,8 +138,8 @@ fn classes_come_by_how_often_they_are_asked_for_with_their_workers() {
 
     let class = pool.class(b"a").unwrap();
     let workers: Vec<_> = class.skilled.iter().map(|skill| (skill.worker, skill.score, skill.word)).collect();
-    assert_eq!(workers[0], (pool.ids()[1], 30.0, SkillWord::Reported));
-    assert_eq!(workers[1], (pool.ids()[0], 10.0, SkillWord::Reported));
+    assert_eq!(workers[0], (pool.ids()[1], Some(30.0), SkillWord::Reported));
+    assert_eq!(workers[1], (pool.ids()[0], Some(10.0), SkillWord::Reported));
     assert_eq!(pool.class(b"unheard"), None);
     assert_eq!(pool.classes(0).top, []);
 }

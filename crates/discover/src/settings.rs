@@ -13,8 +13,6 @@ pub struct LiveSettings {
     pub variance: Option<f64>,
     /// [`sandarac_balance::ResumeSettings::backlog_history`].
     pub backlog_history: Option<u32>,
-    /// [`sandarac_balance::ResumeSettings::unskilled_score`].
-    pub unskilled_score: Option<f64>,
     /// [`sandarac_balance::ResumeSettings::exploration`].
     pub exploration: Option<f64>,
     /// For workers: the number of requests that they measure over. Not used by a balancer.
@@ -45,9 +43,6 @@ impl LiveSettings {
                 "backlog_history" => {
                     count(value, 1_000_000).map(|number| settings.backlog_history = Some(number))
                 }
-                "unskilled_score" => {
-                    within(value, 0.001..=1e9).map(|number| settings.unskilled_score = Some(number))
-                }
                 "exploration" => within(value, 0.0..=1.0).map(|number| settings.exploration = Some(number)),
                 "history" => count(value, u32::MAX).map(|number| settings.history = Some(number)),
                 "max_skill_age" => count(value, u32::MAX).map(|number| settings.max_skill_age = Some(number)),
@@ -68,7 +63,6 @@ impl LiveSettings {
         LiveSettings {
             variance: Some(resume.variance),
             backlog_history: Some(resume.backlog_history),
-            unskilled_score: Some(resume.unskilled_score),
             exploration: Some(resume.exploration),
             history: None,
             max_skill_age: None,
@@ -80,7 +74,6 @@ impl LiveSettings {
         let all = [
             ("variance", self.variance),
             ("backlog_history", self.backlog_history.map(f64::from)),
-            ("unskilled_score", self.unskilled_score),
             ("exploration", self.exploration),
             ("history", self.history.map(f64::from)),
             ("max_skill_age", self.max_skill_age.map(f64::from)),
@@ -93,7 +86,6 @@ impl LiveSettings {
         LiveSettings {
             variance: self.variance.or(others.variance),
             backlog_history: self.backlog_history.or(others.backlog_history),
-            unskilled_score: self.unskilled_score.or(others.unskilled_score),
             exploration: self.exploration.or(others.exploration),
             history: self.history.or(others.history),
             max_skill_age: self.max_skill_age.or(others.max_skill_age),
@@ -106,7 +98,6 @@ impl LiveSettings {
         let (resume, usual) = (&mut settings.resume, &configured.resume);
         resume.variance = self.variance.unwrap_or(usual.variance);
         resume.backlog_history = self.backlog_history.unwrap_or(usual.backlog_history);
-        resume.unskilled_score = self.unskilled_score.unwrap_or(usual.unskilled_score);
         resume.exploration = self.exploration.unwrap_or(usual.exploration);
         settings
     }
@@ -139,7 +130,7 @@ mod tests {
     #[test]
     fn settings_are_read_within_their_bounds() {
         let mut ignored = Ignored::default();
-        let json = br#"{"variance": 3, "backlog_history": 9, "unskilled_score": 0.5, "exploration": 0.1,
+        let json = br#"{"variance": 3, "backlog_history": 9, "exploration": 0.1,
             "history": 999, "max_skill_age": 9990}"#;
         let settings = LiveSettings::read(json, &mut ignored);
         assert_eq!(
@@ -147,7 +138,6 @@ mod tests {
             LiveSettings {
                 variance: Some(3.0),
                 backlog_history: Some(9),
-                unskilled_score: Some(0.5),
                 exploration: Some(0.1),
                 history: Some(999),
                 max_skill_age: Some(9990),
@@ -172,7 +162,7 @@ mod tests {
             r#"{"variance": -1}"#,
             r#"{"variance": 1e300}"#,
             r#"{"variance": 0.01}"#,
-            r#"{"unskilled_score": 1e-300}"#,
+            r#"{"exploration": 1e300}"#,
             r#"{"backlog_history": 4294967295}"#,
             r#"{"variance": "4"}"#,
             r#"{"variance": null}"#,

@@ -216,7 +216,6 @@ fn resume(table: &ResumeTable, classifier: Option<&Classifier>, report: &mut Rep
     ResumeSettings {
         variance: table.variance.get(),
         backlog_history: table.backlog_history.get(),
-        unskilled_score: table.unskilled_score.get(),
         exploration: table.exploration.get(),
         skills: table.skills,
         classifier: classifier.map_or(0, Classifier::fingerprint),

@@ -163,9 +163,6 @@ settings! {
         variance: Decimal<100, 1_000_000> = Decimal::default_of(ResumeSettings::default().variance);
         /// How many requests the mean wait and the reported mean backlog of a worker are averaged over.
         backlog_history: Bounded<1, 1_000_000> = Bounded::default_of(ResumeSettings::default().backlog_history);
-        /// The score, in requests per second, that is shown for a worker that was given a class it does not know,
-        /// until it has answered. The choice takes such a request for one that has to load everything.
-        unskilled_score: Decimal<1, 1_000_000_000_000> = Decimal::default_of(ResumeSettings::default().unskilled_score);
         /// The share of requests that may be used to introduce an underused worker to a class; 0 for none.
         exploration: Decimal<0, 1_000> = Decimal::default_of(ResumeSettings::default().exploration);
         /// The most classes known at a time.

@@ -101,7 +101,6 @@ fn everything_of_a_pool_is_read() {
         [pool.app.resume]
         variance = 2.5
         backlog_history = 20
-        unskilled_score = 3
         exploration = 0
         max_classes = 500
         skills = \"inferred\"
@@ -137,7 +136,6 @@ fn everything_of_a_pool_is_read() {
             resume: ResumeSettings {
                 variance: 2.5,
                 backlog_history: 20,
-                unskilled_score: 3.0,
                 exploration: 0.0,
                 max_classes: 500,
                 skills: SkillSource::Inferred,

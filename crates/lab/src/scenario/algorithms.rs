@@ -58,7 +58,6 @@ pub(super) struct WrittenAlgorithm {
     load_factor: Option<f64>,
     variance: Option<f64>,
     backlog_history: Option<u32>,
-    unskilled_score: Option<f64>,
     exploration: Option<f64>,
     inferred: Option<bool>,
     frozen: Option<bool>,
@@ -101,7 +100,6 @@ impl WrittenAlgorithm {
             ("load_factor", self.load_factor, 1.0..=1e3, "consistent_hash"),
             ("variance", self.variance, 0.1..=1e3, "resume"),
             ("backlog_history", self.backlog_history.map(f64::from), 1.0..=1e6, "resume"),
-            ("unskilled_score", self.unskilled_score, 0.001..=1e9, "resume"),
             ("exploration", self.exploration, 0.0..=1.0, "resume"),
             ("inferred", flag(self.inferred), 0.0..=1.0, "resume"),
             ("frozen", flag(self.frozen), 0.0..=1.0, "resume"),
@@ -132,7 +130,6 @@ impl WrittenAlgorithm {
         said("factor", self.load_factor.map(|value| value.to_string()));
         said("variance", self.variance.map(|value| value.to_string()));
         said("history", self.backlog_history.map(|value| value.to_string()));
-        said("unskilled", self.unskilled_score.map(|value| value.to_string()));
         said("exploration", self.exploration.map(|value| value.to_string()));
         said("price", self.price.map(|value| value.to_string()));
         said("low", self.low.map(|value| value.to_string()));
@@ -160,7 +157,6 @@ impl WrittenAlgorithm {
             let mut resume = ResumeSettings::default();
             resume.variance = self.variance.unwrap_or(resume.variance);
             resume.backlog_history = self.backlog_history.unwrap_or(resume.backlog_history);
-            resume.unskilled_score = self.unskilled_score.unwrap_or(resume.unskilled_score);
             resume.exploration = self.exploration.unwrap_or(resume.exploration);
             if self.inferred == Some(true) {
                 resume.skills = SkillSource::Inferred;

@@ -177,13 +177,13 @@ fn what_a_pool_had_stays_until_its_new_source_names_somebody() {
 fn what_a_source_told_last_is_in_force_after_a_reload() {
     let configured = config("\"http://a\"");
     let before = pool("\"http://a\"");
-    let settings = LiveSettings { unskilled_score: Some(7.0), ..LiveSettings::default() };
+    let settings = LiveSettings { variance: Some(7.0), ..LiveSettings::default() };
     let lost = Some("unreachable".to_owned());
     let state = SourceState { told: true, settings, lost, ..SourceState::default() };
     before.set_source_state(&configured, 1, state.clone());
     let turned = discovering("\"http://a\"", &["/two", "/one"]);
     let reloaded = SitePool::new(&turned, Some(&before), 1, Arc::default());
-    assert_eq!(reloaded.live().settings().resume.unskilled_score, 7.0);
+    assert_eq!(reloaded.live().settings().resume.variance, 7.0);
     assert_eq!(reloaded.sources()[0].1, state);
     reloaded.set_source_state(&turned, 0, SourceState::default());
     assert_eq!(reloaded.live().settings().resume, configured.settings.resume);

@@ -203,8 +203,8 @@ pub struct ClassDetail {
 pub struct SkillDetail {
     /// Its address; `None` if it has left meanwhile.
     pub backend: Option<String>,
-    /// Requests per second.
-    pub score: f64,
+    /// Requests per second; `None` if it is assumed.
+    pub score: Option<f64>,
     /// The source: `reported` by the worker, `inferred` from response times, or `assumed` until it answers.
     pub by: String,
 }

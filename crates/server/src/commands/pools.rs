@@ -209,8 +209,8 @@ fn class_rows(classes: &[ClassDetail]) -> Vec<Vec<String>> {
     rows.extend(classes.iter().map(|class| {
         let worker = |skill: &crate::admin::SkillDetail| {
             let name = skill.backend.as_deref().unwrap_or("(gone)");
-            let known = if skill.by == "assumed" { " (assumed)" } else { "" };
-            format!("{name} {}{known}", skill.score)
+            let score = skill.score.map_or_else(|| "(assumed)".to_owned(), |score| score.to_string());
+            format!("{name} {score}")
         };
         let mut workers: Vec<String> = class.skilled.iter().take(MAX_SKILLED_SHOWN).map(worker).collect();
         if class.skilled.len() > MAX_SKILLED_SHOWN {
@@ -319,7 +319,10 @@ mod tests {
             classes: vec![ClassDetail {
                 name: "www.example".to_owned(),
                 share: 0.5,
-                skilled: vec![skill(Some("http://a:8000"), 210.5, "reported"), skill(None, 1.0, "assumed")],
+                skilled: vec![
+                    skill(Some("http://a:8000"), Some(210.5), "reported"),
+                    skill(None, None, "assumed"),
+                ],
             }],
             choices: vec![ChoiceDetail {
                 ago_seconds: 0.25,
@@ -343,7 +346,7 @@ in flight  oldest  backlog  failed  weight  skills  picks  state              ba
         0       –        0   0.0 %       1       0      0  ejected for 2.5 s  unix:/b
 
  share  class        skilled workers, requests per second
-50.0 %  www.example  http://a:8000 210.5, (gone) 1 (assumed)
+50.0 %  www.example  http://a:8000 210.5, (gone) (assumed)
 
 s ago  why         backend        class
 0.250  best-score  http://a:8000  www.example

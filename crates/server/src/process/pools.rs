@@ -260,7 +260,7 @@ fn backends(live: &Live, now: Duration, known: &Classes) -> Vec<BackendDetail> {
 fn class_detail(class: ClassReport, names: &HashMap<BackendId, String>) -> ClassDetail {
     let skilled = class.skilled.iter().map(|skill| SkillDetail {
         backend: names.get(&skill.worker).cloned(),
-        score: rounded(skill.score),
+        score: skill.score.map(rounded),
         by: skill.word.name().to_owned(),
     });
     ClassDetail {

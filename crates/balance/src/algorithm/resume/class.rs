@@ -33,7 +33,7 @@ const LOADED: u32 = 40;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Skill {
     pub(crate) worker: BackendId,
-    /// Requests per second.
+    /// Requests per second; 0 until it is known.
     pub(crate) score: f32,
     /// The number of responses behind an inferred score; negative if the worker reported the score itself.
     pub(super) weight: f32,
@@ -46,11 +46,16 @@ impl Skill {
         Skill { worker, score, weight: -1.0, answers: 0 }
     }
 
-    pub(crate) const fn guessed(worker: BackendId, score: f32, weight: f32) -> Skill {
+    pub(crate) const fn inferred(worker: BackendId, score: f32, weight: f32) -> Skill {
         Skill { worker, score, weight, answers: 0 }
     }
 
-    /// Whether the score is more than the one assumed for an unskilled worker.
+    /// The skill of a worker that was given the class and has not responded yet.
+    pub(crate) const fn assumed(worker: BackendId) -> Skill {
+        Skill { worker, score: 0.0, weight: 0.0, answers: 0 }
+    }
+
+    /// Whether there is a score: the worker reported it, or has responded.
     pub(crate) fn is_known(&self) -> bool {
         self.weight != 0.0
     }

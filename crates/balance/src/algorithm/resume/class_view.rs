@@ -28,7 +28,7 @@ impl<'a> ClassView<'a> {
     pub(crate) fn skilled(&self) -> impl Iterator<Item = SkillReport> {
         self.class.skilled.iter().map(|skill| SkillReport {
             worker: skill.worker,
-            score: skill.score,
+            score: skill.is_known().then_some(skill.score),
             word: word(skill),
         })
     }

@@ -79,7 +79,7 @@ impl Resume {
                     && weight.is_finite()
                     && *weight > 0.0;
                 if sane && class.len() <= MAX_CLASS_BYTES {
-                    let skill = Skill::guessed(ids[at], *score as f32, *weight as f32);
+                    let skill = Skill::inferred(ids[at], *score as f32, *weight as f32);
                     taken += usize::from(self.skills.set(self.key(class), class, skill, 0));
                 }
             }

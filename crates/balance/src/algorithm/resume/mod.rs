@@ -125,8 +125,7 @@ impl Resume {
             drop(shard);
             if skill.is_none() && name.len() <= MAX_CLASS_BYTES {
                 backend.state.load.given(tick);
-                let unskilled = Skill::guessed(id, self.settings.unskilled_score as f32, 0.0);
-                self.skills.set(key, name, unskilled, tick);
+                self.skills.set(key, name, Skill::assumed(id), tick);
             }
             skill
         });

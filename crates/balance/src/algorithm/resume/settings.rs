@@ -10,8 +10,6 @@ pub struct ResumeSettings {
     pub variance: f64,
     /// How many requests the mean wait and the reported mean backlog of a worker are averaged over.
     pub backlog_history: u32,
-    /// The score, in requests per second, of a worker that is given a class it does not know.
-    pub unskilled_score: f64,
     /// The share of requests that may be used to introduce an underused worker to a class.
     pub exploration: f64,
     /// The source of skills.
@@ -38,7 +36,6 @@ impl Default for ResumeSettings {
         ResumeSettings {
             variance: 4.0,
             backlog_history: 9,
-            unskilled_score: 1.0,
             exploration: 0.02,
             skills: SkillSource::Reported,
             classifier: 0,

@@ -236,7 +236,8 @@ impl Skills {
         let history = (skill.answers as f32 / 4.0).clamp(2.0, FOLLOWED);
         let before = if skill.is_reported() { history } else { skill.weight() };
         let before = before.min(history) * (1.0 - 1.0 / history);
-        let score = (before + 1.0) / (before / skill.score + seconds);
+        let took = if skill.is_known() { before / skill.score } else { 0.0 };
+        let score = (before + 1.0) / (took + seconds);
         let weight = if skill.is_reported() { skill.weight } else { before + 1.0 };
         class.set(Skill { worker, score, weight, answers: skill.answers.saturating_add(1) });
     }
