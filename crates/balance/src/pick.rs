@@ -256,9 +256,10 @@ impl Pick {
         match inner.chooser() {
             Chooser::PeakEwma(_) => state.latency.add(took, millis(now)),
             Chooser::Resume(resume) => {
-                let took = state.load.finished(self.begun, end);
+                let seconds = state.load.finished(self.begun, end);
                 if let Some(class) = self.class {
-                    resume.answered(self.id(), &state.load, class, took, self.expected);
+                    let times = (seconds, took / 1000.0);
+                    resume.answered(self.id(), &state.load, class, times, self.expected);
                 }
             }
             _ => {}

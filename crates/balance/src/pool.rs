@@ -294,7 +294,8 @@ impl Pool {
         }
         inner.chooser.resume().map_or_else(Expected::default, |resume| {
             let (backend, id) = (&inner.backends[at], inner.ids[at]);
-            resume.begun(backend, id, &inner.load, inner.backends.len(), request.key.zip(request.class))
+            let class = request.key.zip(request.class);
+            resume.begun(backend, id, &inner.load, inner.backends.len(), class, micros(request.now))
         })
     }
 

@@ -55,6 +55,7 @@ impl Resume {
             resume: self,
             candidates,
             cold: self.loading.cold(),
+            usual_delay: self.loading.usual_delay(),
             variance: self.settings.variance as f32,
             mean_wait: self.loading.mean_wait(),
             invests: candidates.load.ticks().is_multiple_of(INVESTS),
@@ -97,6 +98,8 @@ struct SkilledChoice<'a> {
     candidates: &'a Candidates<'a>,
     /// The seconds of an average worker for a request of an unknown class.
     cold: f32,
+    /// How many times later than expected workers usually respond.
+    usual_delay: f32,
     /// The mean waits that loading everything costs.
     variance: f32,
     /// The mean wait of a worker.
@@ -135,7 +138,8 @@ impl SkilledChoice<'_> {
 
     /// Seconds until a worker has finished its work; more if its requests fail.
     fn wait(&self, at: usize) -> f32 {
-        self.load(at).wait(self.candidates.backends[at].in_hand(), self.candidates.micros, self.cold)
+        let in_hand = self.candidates.backends[at].in_hand();
+        self.load(at).wait(in_hand, self.candidates.micros, self.cold, self.usual_delay)
     }
 
     /// The weight of a worker, relative to the mean of the pool.
@@ -256,7 +260,8 @@ impl SkilledChoice<'_> {
             {
                 let mut seen = self.stranger(at);
                 if skill.is_known() {
-                    seen.seconds = 1.0 / (skill.score * seen.slowness);
+                    let late = self.load(at).lateness(self.candidates.micros, self.usual_delay);
+                    seen.seconds = late / (skill.score * seen.slowness);
                 }
                 seen.loaded = skill.is_loaded();
                 found[count] = seen;

@@ -13,6 +13,8 @@ pub(crate) struct LoadingCost {
     cold: DecayedMean,
     /// Seconds until a worker has finished its work, of all workers in turn.
     wait: DecayedMean,
+    /// The logarithm of how many times later than expected workers respond.
+    delay: DecayedMean,
 }
 
 impl LoadingCost {
@@ -30,6 +32,18 @@ impl LoadingCost {
     pub(crate) fn loaded(&self, worker: &WorkerLoad, seconds: f32) {
         self.cold.add(seconds, 1.0 - 1.0 / 64.0);
         worker.cold.add(seconds, 1.0 - 1.0 / 16.0);
+    }
+
+    /// Notes a response of a worker that came this many times later than expected.
+    pub(crate) fn responded(&self, worker: &WorkerLoad, later: f32) {
+        self.delay.add(later.ln(), 1.0 - 1.0 / 256.0);
+        worker.responded(later.ln());
+    }
+
+    /// How many times later than expected workers usually respond; at least 1. Much more than that if they
+    /// work on many requests at the same time, because the work of one is then only a part of its time.
+    pub(crate) fn usual_delay(&self) -> f32 {
+        self.delay.get().exp().max(1.0)
     }
 
     /// Takes the `seconds` until a worker has finished its work.

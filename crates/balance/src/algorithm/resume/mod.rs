@@ -54,6 +54,8 @@ pub(crate) struct Resume {
 pub(crate) struct Expected {
     /// Microseconds of work.
     pub(crate) work: u64,
+    /// Microseconds until the response, behind what else the worker had in hand.
+    pub(crate) response: u64,
     /// Whether it is the first request of its class for the worker, so that all data has to be loaded. Later
     /// ones may find some, although there was no response yet.
     pub(crate) cold: bool,
@@ -104,8 +106,8 @@ impl Resume {
         }
     }
 
-    /// Notes that a worker was given a request, or that one has begun to wait for a place at it. Returns the
-    /// expectation.
+    /// Notes that a worker was given a request at `now`, in microseconds, or that one has begun to wait for a
+    /// place at it. Returns the expectation.
     pub(crate) fn begun(
         &self,
         backend: &Backend,
@@ -113,6 +115,7 @@ impl Resume {
         load: &PoolLoad,
         workers: usize,
         class: Option<(ClassKey, &[u8])>,
+        now: u64,
     ) -> Expected {
         let tick = load.tick();
         let skill = class.and_then(|(key, name)| {
@@ -131,10 +134,11 @@ impl Resume {
         });
         let cold = || self.loading.cold() * self.loading.slowness(&backend.state.load);
         let seconds = skill.filter(Skill::is_known).map_or_else(cold, |skill| 1.0 / skill.score);
-        let expected = Expected { work: (seconds * 1e6) as u64, cold: skill.is_none() };
-        backend.state.load.begun(expected.work, backend.in_hand(), self.worker_decay, tick, workers);
+        let work = (seconds * 1e6) as u64;
+        let response =
+            backend.state.load.begun(work, backend.in_hand(), self.worker_decay, tick, workers, now);
         load.backlog.add(load.in_hand() as f32, self.pool_decay);
-        expected
+        Expected { work, response, cold: skill.is_none() }
     }
 
     /// Notes that a worker has finished a request, or that one no longer waits for it.
@@ -143,18 +147,19 @@ impl Resume {
         load.backlog.add(load.in_hand() as f32, self.pool_decay);
     }
 
-    /// Notes a response of a worker.
+    /// Notes a response of a worker, which worked on it for `seconds`, after `latency` seconds.
     pub(crate) fn answered(
         &self,
         id: BackendId,
         worker: &WorkerLoad,
         class: ClassKey,
-        seconds: f32,
+        (seconds, latency): (f32, f32),
         expected: Expected,
     ) {
         if expected.cold {
             self.loading.loaded(worker, seconds);
         }
+        self.loading.responded(worker, (latency * 1e6).max(1.0) / expected.response.max(1) as f32);
         self.skills.learn(class, id, seconds);
     }
 

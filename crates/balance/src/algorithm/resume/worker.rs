@@ -25,6 +25,8 @@ pub(crate) struct WorkerLoad {
     since: AtomicU64,
     /// 1 for each failure, 0 for each response, recently.
     faults: DecayedMean,
+    /// The logarithm of how many times later than expected it responds, recently.
+    delay: DecayedMean,
     /// The number of the last choice of this worker.
     used: AtomicU64,
     /// Requests in hand, recently.
@@ -60,12 +62,22 @@ impl WorkerLoad {
         self.since.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// Notes that it was given a request of `work` microseconds at this tick, and has `in_hand` now.
-    pub(crate) fn begun(&self, work: u64, in_hand: u32, decay: f32, tick: u64, workers: usize) {
+    /// Notes that it was given a request of `work` microseconds at this tick and at `now`, in microseconds,
+    /// and has `in_hand` requests with it. Returns the expected microseconds until its response.
+    pub(crate) fn begun(
+        &self,
+        work: u64,
+        in_hand: u32,
+        decay: f32,
+        tick: u64,
+        workers: usize,
+        now: u64,
+    ) -> u64 {
         self.used.store(tick, Ordering::Relaxed);
         self.chosen.count(tick, share_horizon(workers));
-        self.work.fetch_add(work, Ordering::Relaxed);
+        let own = self.work.fetch_add(work, Ordering::Relaxed) + work;
         self.backlog.add(in_hand as f32, decay);
+        own + (self.others(now / 1000) * self.pace.get() * 1e6) as u64
     }
 
     /// Notes that it has finished a request that was expected to take `work` microseconds.
@@ -100,21 +112,55 @@ impl WorkerLoad {
     }
 
     /// Seconds until it has finished its requests, also those of other balancers, at `now`, in microseconds.
-    /// Failures lengthen that in proportion, to ten times if all requests fail, and likewise one more request
-    /// of `cold` seconds. The penalty is proportional to request times, because otherwise one failed request
-    /// would be its last.
-    pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32) -> f32 {
-        let (own, blame) = (self.work.load(Ordering::Relaxed) as f32 * 1e-6, self.blame(now));
-        let others = self.others(now / 1000);
+    /// Failures lengthen that in proportion, to ten times if all requests fail, and so does lateness; and
+    /// likewise one more request of `cold` seconds. The penalty is proportional to request times, because
+    /// otherwise one failed request would be its last. Workers usually respond `usual` times later than expected.
+    pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32, usual: f32) -> f32 {
+        let (others, blame, late) = (self.others(now / 1000), self.blame(now), self.lateness(now, usual));
         // Most workers that a choice examines in a large pool are idle.
-        if own == 0.0 && others == 0.0 && blame == 0.0 {
+        if in_hand == 0 && others == 0.0 && blame == 0.0 && late == 1.0 {
             return 0.0;
         }
-        // Its current request is partly done. Its age does not determine how much is left.
-        let since = self.since.load(Ordering::Relaxed);
-        let done = (now.saturating_sub(since) as f32 * 1e-6).min(own / in_hand.max(1) as f32);
-        let success = 1.0 - 0.9 * blame;
-        (own - done + others * self.pace.get()) / success + cold * (1.0 / success - 1.0)
+        let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
+        // Its current request is partly done. Its age does not determine how much is left; but if it has
+        // taken longer than all its work should, it is assumed to take as long again.
+        let age = if in_hand > 0 { self.idle_or_busy_for(now) } else { 0.0 };
+        let left = (own - age.min(own / in_hand.max(1) as f32)).max(age - own * usual);
+        let penalty = late / (1.0 - 0.9 * blame);
+        (left + others * self.pace.get()) * penalty + cold * (penalty - 1.0)
+    }
+
+    /// How many times later than others it responds, who do `usual` times later than expected, at `now`, in
+    /// microseconds; 1 unless it is much later: if it has become slow, or its résumé promises what it does
+    /// not do. Scores are corrected only class by class, and a new résumé replaces them.
+    ///
+    /// A worker that is avoided has no responses to correct the estimate, so it fades.
+    pub(crate) fn lateness(&self, now: u64, usual: f32) -> f32 {
+        /// Less than this proves nothing.
+        const LATE: f32 = 4.0;
+        /// After this time without a request, a third of the logarithm remains.
+        const FADE_SECONDS: f32 = 10.0;
+        let delay = self.delay.get();
+        if delay <= LATE.ln() {
+            return 1.0;
+        }
+        let late = (delay - (usual * LATE).ln()).max(0.0);
+        (late * (-self.idle_or_busy_for(now) / FADE_SECONDS).exp()).exp()
+    }
+
+    /// Notes a response that came this many times later than expected, as a logarithm.
+    pub(crate) fn responded(&self, delay: f32) {
+        /// About how many requests are remembered. One that stalls is not enough.
+        const HISTORY: f32 = 4.0;
+        if self.delay.weight() == 0.0 {
+            self.delay.set(0.0, HISTORY - 1.0);
+        }
+        self.delay.add(delay, 1.0 - 1.0 / HISTORY);
+    }
+
+    /// Seconds since it finished its last request or, if it was idle then, got the current one.
+    fn idle_or_busy_for(&self, now: u64) -> f32 {
+        now.saturating_sub(self.since.load(Ordering::Relaxed)) as f32 * 1e-6
     }
 
     /// How many times slower than average it is, by its times for requests of classes new to it; the average

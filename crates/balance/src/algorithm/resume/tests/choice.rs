@@ -1,5 +1,7 @@
 //! The choice of a worker for a request.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 #[test]
@@ -265,4 +267,63 @@ fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
         let failures = (0..60).filter(|request| ask(if request % 20 == 5 { stall } else { 100 })).count();
         assert_eq!(failures, 0, "an answer took {stall} ms");
     }
+}
+
+/// Plays 20 clients for these milliseconds, each with a request for one of 150 classes at a time, and returns
+/// how many each worker has answered. A worker serves all its requests at the same time, each in
+/// `takes(worker, now)` milliseconds. Before each choice, it `tells`.
+fn answered(
+    pool: &Pool,
+    millis: u64,
+    takes: impl Fn(usize, u64) -> u64,
+    mut tells: impl FnMut(u64),
+) -> [usize; 8] {
+    let mut random = 1_u64;
+    let mut in_flight = BTreeMap::new();
+    let mut answered = [0; 8];
+    let mut sent = 0;
+    let mut send = |now: u64, in_flight: &mut BTreeMap<(u64, u64), Pick>| {
+        tells(sent);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let class = format!("{}", (random >> 33) % 150);
+        let picked = pool.pick(Some(class.as_bytes()), at(now), &[]).unwrap();
+        sent += 1;
+        in_flight.insert((now + takes(picked.id().0 as usize, now), sent), picked);
+    };
+    (0..20).for_each(|_| send(0, &mut in_flight));
+    while let Some(((now, _), picked)) = in_flight.pop_first() {
+        if now > millis {
+            break;
+        }
+        answered[picked.id().0 as usize] += 1;
+        picked.finish(AttemptOutcome::Answered, at(now));
+        send(now, &mut in_flight);
+    }
+    answered
+}
+
+/// Regression: what a worker had in hand counted by the scores of before, each class noticed alone that it
+/// had become slow, and nearly all clients waited for it.
+#[test]
+fn a_worker_that_becomes_slow_does_not_hold_the_clients() {
+    let becomes = |slow: u64| move |worker: usize, now: u64| if worker == 0 && now > 2000 { slow } else { 3 };
+    let usual: usize = answered(&plain(8), 7000, becomes(3), |_| ()).iter().sum();
+    let slow: usize = answered(&plain(8), 7000, becomes(1000), |_| ()).iter().sum();
+    assert!(slow * 10 > usual * 9, "{slow} requests instead of {usual}");
+}
+
+/// Regression: scores that could not be were corrected only class by class, and again after each report.
+#[test]
+fn a_worker_that_boasts_in_every_class_is_found_out() {
+    let classes: Vec<String> = (0..150).map(|class| format!("{class}")).collect();
+    let pool = plain(8);
+    let boasts = |sent: u64| {
+        if sent.is_multiple_of(50) {
+            let skills = classes.iter().map(|class| (class.as_bytes(), 1e9));
+            pool.resumes().unwrap().whole(BackendId(0), 0, "i0", sent, skills).unwrap();
+        }
+    };
+    let answered = answered(&pool, 10_000, |worker, _| if worker == 0 { 30 } else { 3 }, boasts);
+    let others: usize = answered[1..].iter().sum();
+    assert!(answered[0] * 20 < others, "{answered:?}");
 }
