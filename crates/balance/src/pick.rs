@@ -27,6 +27,8 @@ pub struct Pick {
     begun: u64,
     /// The last sign of its progress, in microseconds.
     ended: u64,
+    /// Until when the client has kept it waiting for the body, in microseconds; at first when it was chosen.
+    client_until: u64,
     /// Whether the request was sent, and its outcome was not reported.
     awaited: bool,
     /// When the response came, in microseconds.
@@ -158,6 +160,7 @@ impl Pool {
             class: request.key,
             begun,
             ended: begun,
+            client_until: begun,
             awaited: false,
             responded: None,
             place: inner.ages().begin(id, begun),
@@ -215,6 +218,12 @@ impl Pick {
         Some(Duration::from_micros(self.responded?.saturating_sub(self.begun)))
     }
 
+    /// Notes that the body was waited for until now. That depends on the client, and does not measure the
+    /// backend.
+    pub fn client_came(&mut self, now: Duration) {
+        self.client_until = micros(now);
+    }
+
     /// Notes that the whole request was sent and the backend's response is due. If the request is given up
     /// before, it counts as late once its time is over, unless the backend shows a sign of life meanwhile.
     pub fn awaits_answer(&mut self) {
@@ -251,12 +260,12 @@ impl Pick {
             return;
         }
         let end = self.responded.unwrap_or(self.ended);
-        let took = end.saturating_sub(self.begun) as f32 / 1000.0;
+        let took = end.saturating_sub(self.client_until) as f32 / 1000.0;
         state.took(took);
         match inner.chooser() {
             Chooser::PeakEwma(_) => state.latency.add(took, millis(now)),
             Chooser::Resume(resume) => {
-                let seconds = state.load.finished(self.begun, end);
+                let seconds = state.load.finished(self.client_until, end);
                 if let Some(class) = self.class {
                     let times = (seconds, took / 1000.0);
                     resume.answered(self.id(), &state.load, class, times, self.expected);

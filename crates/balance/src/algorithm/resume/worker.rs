@@ -112,26 +112,25 @@ impl WorkerLoad {
     }
 
     /// Seconds until it has finished its requests, also those of other balancers, at `now`, in microseconds.
-    /// Failures lengthen that in proportion, to ten times if all requests fail, and so does lateness; and
-    /// likewise one more request of `cold` seconds. The penalty is proportional to request times, because
-    /// otherwise one failed request would be its last. Workers usually respond `usual` times later than expected.
+    /// Failures lengthen that in proportion, to ten times if all requests fail, and so does lateness, where
+    /// workers usually respond `usual` times later than expected; and likewise one more request of `cold`
+    /// seconds. The penalty is proportional to request times, because otherwise one failed request would be
+    /// its last.
     pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32, usual: f32) -> f32 {
+        let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
         let (others, blame, late) = (self.others(now / 1000), self.blame(now), self.lateness(now, usual));
         // Most workers that a choice examines in a large pool are idle.
-        if in_hand == 0 && others == 0.0 && blame == 0.0 && late == 1.0 {
+        if own == 0.0 && others == 0.0 && blame == 0.0 && late == 1.0 {
             return 0.0;
         }
-        let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
-        // Its current request is partly done. Its age does not determine how much is left; but if it has
-        // taken longer than all its work should, it is assumed to take as long again.
-        let age = if in_hand > 0 { self.idle_or_busy_for(now) } else { 0.0 };
-        let left = (own - age.min(own / in_hand.max(1) as f32)).max(age - own * usual);
+        // Its current request is partly done. Its age does not determine how much is left.
+        let done = self.since(now).min(own / in_hand.max(1) as f32);
         let penalty = late / (1.0 - 0.9 * blame);
-        (left + others * self.pace.get()) * penalty + cold * (penalty - 1.0)
+        (own - done + others * self.pace.get()) * penalty + cold * (penalty - 1.0)
     }
 
-    /// How many times later than others it responds, who do `usual` times later than expected, at `now`, in
-    /// microseconds; 1 unless it is much later: if it has become slow, or its résumé promises what it does
+    /// How many times later than others it responds, at `now`, in microseconds; they do `usual` times later
+    /// than expected. 1 unless it is much later: if it has become slow, or its résumé promises what it does
     /// not do. Scores are corrected only class by class, and a new résumé replaces them.
     ///
     /// A worker that is avoided has no responses to correct the estimate, so it fades.
@@ -145,7 +144,7 @@ impl WorkerLoad {
             return 1.0;
         }
         let late = (delay - (usual * LATE).ln()).max(0.0);
-        (late * (-self.idle_or_busy_for(now) / FADE_SECONDS).exp()).exp()
+        (late * (-self.since(now) / FADE_SECONDS).exp()).exp()
     }
 
     /// Notes a response that came this many times later than expected, as a logarithm.
@@ -159,7 +158,7 @@ impl WorkerLoad {
     }
 
     /// Seconds since it finished its last request or, if it was idle then, got the current one.
-    fn idle_or_busy_for(&self, now: u64) -> f32 {
+    fn since(&self, now: u64) -> f32 {
         now.saturating_sub(self.since.load(Ordering::Relaxed)) as f32 * 1e-6
     }
 

@@ -54,6 +54,9 @@ pub(super) async fn attempt(
                 Err(fault) => return Poll::Ready(Err(fault)),
                 Ok(upload) => upload,
             };
+            if upload == Upload::AwaitsClient && now != upload {
+                link.client_came();
+            }
             // The origin's timeout runs while it accepts nothing, and while it does not respond.
             match now {
                 _ if now == upload => {}

@@ -198,7 +198,14 @@ impl OriginLink {
         speak!(&self.protocol, sent())
     }
 
-    /// Notes that all of the request has been sent: the backend's response time counts from now.
+    /// Notes that the body was waited for until now, which is the client's time and not the backend's.
+    pub(super) fn client_came(&mut self) {
+        if let Some(pick) = &mut self.pick {
+            pick.client_came(self.epoch.elapsed());
+        }
+    }
+
+    /// Notes that all of the request has been sent: the backend's response is due.
     pub(super) fn awaits_answer(&mut self) {
         if let Some(pick) = &mut self.pick {
             pick.awaits_answer();
