@@ -66,8 +66,11 @@ impl ResumeSchedule {
         self.failed.contains_key(worker)
     }
 
-    /// Takes up to `most` workers to fetch from now. They count as being fetched from until
+    /// Takes the workers to fetch from now, so that `most` are being fetched from. They count as such until
     /// [`ResumeSchedule::done`].
+    ///
+    /// Workers whose last fetch failed come last, and take half of the places at most: each that hangs takes
+    /// one for as long as a fetch may last, and others are not to wait for that.
     pub(super) fn due(&mut self, most: usize, now: Moment) -> Vec<Worker> {
         self.paced.retain(|_, due| *due > now);
         let may = |worker: &Worker| {
@@ -75,7 +78,12 @@ impl ResumeSchedule {
                 && self.is_paced(*worker, now)
                 && self.failed.get(worker).is_none_or(|failure| now >= failure.not_before)
         };
-        let due: Vec<Worker> = self.wanted.iter().copied().filter(may).take(most).collect();
+        let (again, first): (Vec<Worker>, Vec<Worker>) =
+            self.wanted.iter().copied().filter(may).partition(|worker| self.failed(worker));
+        let failed = self.asked.iter().filter(|worker| self.failed(worker)).count();
+        let again = again.into_iter().take((most / 2).saturating_sub(failed));
+        let room = most.saturating_sub(self.asked.len());
+        let due: Vec<Worker> = first.into_iter().chain(again).take(room).collect();
         for &worker in &due {
             self.wanted.remove(&worker);
             self.asked.insert(worker);
@@ -204,7 +212,42 @@ mod tests {
         let first = schedule.due(4, now);
         assert_eq!(first.len(), 4);
         schedule.want(first[0]);
+        assert_eq!(schedule.due(4, now), []);
+        first.iter().for_each(|&worker| schedule.done(worker, FetchOutcome::Known, now));
         assert_eq!(schedule.due(4, now).len(), 2);
         assert_eq!(schedule.due(4, now), []);
+    }
+
+    /// Regression: workers that hung on the request for their résumé took all places again and again, and
+    /// those that had not been asked yet waited behind them.
+    #[test]
+    fn workers_that_failed_leave_places_to_those_that_were_not_asked_yet() {
+        let backend = |n: usize| Backend::new(format!("http://10.0.0.{n}:8000").parse().unwrap());
+        let pool = Pool::new("app", (1..=40).map(backend).collect(), Algorithm::Resume);
+        let (hang, honest) = pool.ids().split_at(20);
+        let (mut schedule, mut now) = (ResumeSchedule::default(), Moment::now());
+        let want = |schedule: &mut ResumeSchedule, ids: &[BackendId]| {
+            ids.iter().for_each(|&id| schedule.want((0, id)));
+        };
+        // All of them have failed three times, and are asked again after pauses that are over.
+        want(&mut schedule, hang);
+        for _ in 0..3 {
+            hang.iter().for_each(|&id| schedule.done((0, id), FetchOutcome::Unusable, now));
+            now = now.plus(Duration::from_secs(60));
+        }
+        want(&mut schedule, hang);
+        want(&mut schedule, honest);
+        let asked = schedule.due(4, now);
+        assert!(asked.iter().all(|(_, id)| honest.contains(id)), "{asked:?}");
+        asked.iter().for_each(|&worker| schedule.done(worker, FetchOutcome::Known, now));
+        for _ in 0..10 {
+            want(&mut schedule, hang);
+            schedule.due(4, now).iter().filter(|(_, id)| honest.contains(id)).for_each(|&worker| {
+                schedule.done(worker, FetchOutcome::Known, now);
+            });
+        }
+        // Those that hang have taken half of the places by now.
+        want(&mut schedule, &honest[..1]);
+        assert_eq!(schedule.due(4, now.plus(INTERVAL * 9)), [(0, honest[0])]);
     }
 }

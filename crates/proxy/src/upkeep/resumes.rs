@@ -104,8 +104,7 @@ impl Fetcher {
     }
 
     fn start(&mut self) {
-        let room = MAX_FETCHES.saturating_sub(self.running.len());
-        for worker in self.schedule.due(room, Moment::now()) {
+        for worker in self.schedule.due(MAX_FETCHES, Moment::now()) {
             let (shared, site, client) = (self.shared.clone(), self.site.clone(), self.client.clone());
             self.running.spawn_local(async move {
                 let pool = &site.pools()[worker.0];
