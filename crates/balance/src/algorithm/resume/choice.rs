@@ -227,14 +227,16 @@ impl SkilledChoice<'_> {
 
     /// The cost of a request at a candidate that has to load `loading` seconds more than the best one, which
     /// needs `quickest`: the seconds until the response, plus the price of loading. To load everything costs
-    /// `variance` mean waits, because all requests wait longer and evicted data has to be loaded again. But
-    /// if many requests wait for few workers, an idle worker can load without delaying any of them: there it
-    /// costs at most `variance` times as long as some requests would wait for it.
+    /// as long as another request and `variance` mean waits, because all requests wait longer and evicted data
+    /// has to be loaded again. But if many requests wait for few workers, an idle worker can load without
+    /// delaying any of them: there it costs at most `variance` times as long as some requests would wait for
+    /// it.
     fn cost(&self, seen: &SkilledCandidate, loading: f32, quickest: f32) -> f32 {
         let wait = self.wait(seen.at);
         let (own, mean_wait) =
             if self.invests { (quickest, INVESTED * self.mean_wait) } else { (seen.seconds, self.mean_wait) };
-        let all = self.variance * mean_wait.min(2.0 * wait + self.cold);
+        let all = quickest + self.variance * mean_wait;
+        let all = all.min(self.variance * (2.0 * wait + self.cold));
         // A new worker, which has yet to find its share, is preferred among equals.
         let own = if self.load(seen.at).is_new() { own * 0.5 } else { own };
         // Failing is quick: each request to a failing worker counts as the number needed for one success, up
