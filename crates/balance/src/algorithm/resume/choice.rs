@@ -65,6 +65,7 @@ impl Resume {
         let turn = (candidates.load.ticks() % candidates.count() as u64) as usize;
         if candidates.eligible(turn) {
             self.loading.waits(choice.wait(turn), self.wait_decay);
+            self.loading.delays(choice.load(turn), self.wait_decay);
             if choice.on_trial(turn) {
                 return Some(Chosen::new(turn, ChoiceReason::OnTrial));
             }

@@ -13,7 +13,8 @@ pub(crate) struct LoadingCost {
     cold: DecayedMean,
     /// Seconds until a worker has finished its work, of all workers in turn.
     wait: DecayedMean,
-    /// The logarithm of how many times later than expected workers respond.
+    /// The logarithm of how many times later than expected workers respond, of all in turn: one that gets
+    /// most requests does not make its delay the usual one.
     delay: DecayedMean,
 }
 
@@ -34,10 +35,11 @@ impl LoadingCost {
         worker.cold.add(seconds, 1.0 - 1.0 / 16.0);
     }
 
-    /// Notes a response of a worker that came this many times later than expected.
-    pub(crate) fn responded(&self, worker: &WorkerLoad, later: f32) {
-        self.delay.add(later.ln(), 1.0 - 1.0 / 256.0);
-        worker.responded(later.ln());
+    /// Takes the delay of a worker, if any is known.
+    pub(crate) fn delays(&self, worker: &WorkerLoad, decay: f32) {
+        if let Some(delay) = worker.delay() {
+            self.delay.add(delay, decay);
+        }
     }
 
     /// How many times later than expected workers usually respond; at least 1. Much more than that if they

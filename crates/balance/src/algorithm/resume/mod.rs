@@ -159,7 +159,9 @@ impl Resume {
         if expected.cold {
             self.loading.loaded(worker, seconds);
         }
-        self.loading.responded(worker, (latency * 1e6).max(1.0) / expected.response.max(1) as f32);
+        // What is no later than it would be with everything to load is not late, whatever scores promise.
+        let cold = self.loading.cold() * self.loading.slowness(worker);
+        worker.responded(latency.max(1e-6) / cold.max(expected.response as f32 * 1e-6));
         self.skills.learn(class, id, seconds);
     }
 

@@ -147,14 +147,19 @@ impl WorkerLoad {
         (late * (-self.since(now) / FADE_SECONDS).exp()).exp()
     }
 
-    /// Notes a response that came this many times later than expected, as a logarithm.
-    pub(crate) fn responded(&self, delay: f32) {
+    /// The logarithm of how many times later than expected it responds, recently.
+    pub(crate) fn delay(&self) -> Option<f32> {
+        (self.delay.weight() > 0.0).then(|| self.delay.get())
+    }
+
+    /// Notes a response that came `later` times later than expected.
+    pub(crate) fn responded(&self, later: f32) {
         /// About how many requests are remembered. One that stalls is not enough.
         const HISTORY: f32 = 4.0;
         if self.delay.weight() == 0.0 {
             self.delay.set(0.0, HISTORY - 1.0);
         }
-        self.delay.add(delay, 1.0 - 1.0 / HISTORY);
+        self.delay.add(later.ln(), 1.0 - 1.0 / HISTORY);
     }
 
     /// Seconds since it finished its last request or, if it was idle then, got the current one.

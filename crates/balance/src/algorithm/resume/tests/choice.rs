@@ -323,7 +323,7 @@ fn a_worker_that_boasts_in_every_class_is_found_out() {
             pool.resumes().unwrap().whole(BackendId(0), 0, "i0", sent, skills).unwrap();
         }
     };
-    let answered = answered(&pool, 10_000, |worker, _| if worker == 0 { 30 } else { 3 }, boasts);
+    let answered = answered(&pool, 10_000, |worker, _| if worker == 0 { 300 } else { 3 }, boasts);
     let others: usize = answered[1..].iter().sum();
     assert!(answered[0] * 20 < others, "{answered:?}");
 }
