@@ -267,8 +267,8 @@ impl Pick {
             Chooser::Resume(resume) => {
                 let seconds = state.load.finished(self.client_until, end);
                 if let Some(class) = self.class {
-                    let times = (seconds, took / 1000.0);
-                    resume.answered(self.id(), &state.load, class, times, self.expected);
+                    let latency = took / 1000.0;
+                    resume.answered(self.id(), &state.load, class, seconds, latency, self.expected);
                 }
             }
             _ => {}

@@ -99,7 +99,7 @@ struct SkilledChoice<'a> {
     candidates: &'a Candidates<'a>,
     /// The seconds of an average worker for a request of an unknown class.
     cold: f32,
-    /// How many times later than expected workers usually respond.
+    /// The logarithm of how many times later than expected workers usually respond.
     usual_delay: f32,
     /// The mean waits that loading everything costs.
     variance: f32,
@@ -228,10 +228,10 @@ impl SkilledChoice<'_> {
 
     /// The cost of a request at a candidate that has to load `loading` seconds more than the best one, which
     /// needs `quickest`: the seconds until the response, plus the price of loading. To load everything costs
-    /// as long as another request and `variance` mean waits, because all requests wait longer and evicted data
-    /// has to be loaded again. But if many requests wait for few workers, an idle worker can load without
-    /// delaying any of them: there it costs at most `variance` times as long as some requests would wait for
-    /// it.
+    /// as long as another request and `variance` mean waits, because all requests wait longer and evicted
+    /// data has to be loaded again. But if many requests wait for few workers, an idle worker can load
+    /// without delaying any of them: there it costs at most `variance` times as long as some requests would
+    /// wait for it.
     fn cost(&self, seen: &SkilledCandidate, loading: f32, quickest: f32) -> f32 {
         let wait = self.wait(seen.at);
         let (own, mean_wait) =

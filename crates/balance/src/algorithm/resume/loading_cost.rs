@@ -24,9 +24,10 @@ impl LoadingCost {
         if self.cold.weight() > 0.0 { self.cold.get() } else { FIRST_COLD }
     }
 
-    /// How many times slower than average this worker is.
-    pub(crate) fn slowness(&self, worker: &WorkerLoad) -> f32 {
-        worker.slowness(self.cold())
+    /// Expected seconds of this worker for a request of an unknown class.
+    pub(crate) fn cold_at(&self, worker: &WorkerLoad) -> f32 {
+        let cold = self.cold();
+        cold * worker.slowness(cold)
     }
 
     /// Takes the `seconds` that a worker spent on its first request of a class.
@@ -42,10 +43,11 @@ impl LoadingCost {
         }
     }
 
-    /// How many times later than expected workers usually respond; at least 1. Much more than that if they
-    /// work on many requests at the same time, because the work of one is then only a part of its time.
+    /// The logarithm of how many times later than expected workers usually respond; at least 0. Much more than
+    /// that if they work on many requests at the same time, because the work of one is then only a part of its
+    /// time.
     pub(crate) fn usual_delay(&self) -> f32 {
-        self.delay.get().exp().max(1.0)
+        self.delay.get().max(0.0)
     }
 
     /// Takes the `seconds` until a worker has finished its work.

@@ -132,7 +132,7 @@ impl Resume {
             }
             skill
         });
-        let cold = || self.loading.cold() * self.loading.slowness(&backend.state.load);
+        let cold = || self.loading.cold_at(&backend.state.load);
         let seconds = skill.filter(Skill::is_known).map_or_else(cold, |skill| 1.0 / skill.score);
         let work = (seconds * 1e6) as u64;
         let response =
@@ -153,15 +153,16 @@ impl Resume {
         id: BackendId,
         worker: &WorkerLoad,
         class: ClassKey,
-        (seconds, latency): (f32, f32),
+        seconds: f32,
+        latency: f32,
         expected: Expected,
     ) {
         if expected.cold {
             self.loading.loaded(worker, seconds);
         }
         // What is no later than it would be with everything to load is not late, whatever scores promise.
-        let cold = self.loading.cold() * self.loading.slowness(worker);
-        worker.responded(latency.max(1e-6) / cold.max(expected.response as f32 * 1e-6));
+        let due = self.loading.cold_at(worker).max(expected.response as f32 * 1e-6);
+        worker.responded(latency.max(1e-6) / due);
         self.skills.learn(class, id, seconds);
     }
 

@@ -77,7 +77,7 @@ impl WorkerLoad {
         self.chosen.count(tick, share_horizon(workers));
         let own = self.work.fetch_add(work, Ordering::Relaxed) + work;
         self.backlog.add(in_hand as f32, decay);
-        own + (self.others(now / 1000) * self.pace.get() * 1e6) as u64
+        own + (self.others_work(now) * 1e6) as u64
     }
 
     /// Notes that it has finished a request that was expected to take `work` microseconds.
@@ -112,13 +112,12 @@ impl WorkerLoad {
     }
 
     /// Seconds until it has finished its requests, also those of other balancers, at `now`, in microseconds.
-    /// Failures lengthen that in proportion, to ten times if all requests fail, and so does lateness, where
-    /// workers usually respond `usual` times later than expected; and likewise one more request of `cold`
-    /// seconds. The penalty is proportional to request times, because otherwise one failed request would be
-    /// its last.
+    /// Failures lengthen that in proportion, to ten times if all requests fail, and so does lateness relative
+    /// to the `usual` delay; and likewise one more request of `cold` seconds. The penalty is proportional to
+    /// request times, because otherwise one failed request would be its last.
     pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32, usual: f32) -> f32 {
         let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
-        let (others, blame, late) = (self.others(now / 1000), self.blame(now), self.lateness(now, usual));
+        let (others, blame, late) = (self.others_work(now), self.blame(now), self.lateness(now, usual));
         // Most workers that a choice examines in a large pool are idle.
         if own == 0.0 && others == 0.0 && blame == 0.0 && late == 1.0 {
             return 0.0;
@@ -126,12 +125,12 @@ impl WorkerLoad {
         // Its current request is partly done. Its age does not determine how much is left.
         let done = self.since(now).min(own / in_hand.max(1) as f32);
         let penalty = late / (1.0 - 0.9 * blame);
-        (own - done + others * self.pace.get()) * penalty + cold * (penalty - 1.0)
+        (own - done + others) * penalty + cold * (penalty - 1.0)
     }
 
-    /// How many times later than others it responds, at `now`, in microseconds; they do `usual` times later
-    /// than expected. 1 unless it is much later: if it has become slow, or its résumé promises what it does
-    /// not do. Scores are corrected only class by class, and a new résumé replaces them.
+    /// How many times later than others it responds, at `now`, in microseconds; `usual` is the logarithm of
+    /// their delay. 1 unless it is much later: if it has become slow, or its résumé promises what it does not
+    /// do. Scores are corrected only class by class, and a new résumé replaces them.
     ///
     /// A worker that is avoided has no responses to correct the estimate, so it fades.
     pub(crate) fn lateness(&self, now: u64, usual: f32) -> f32 {
@@ -139,12 +138,8 @@ impl WorkerLoad {
         const LATE: f32 = 4.0;
         /// After this time without a request, a third of the logarithm remains.
         const FADE_SECONDS: f32 = 10.0;
-        let delay = self.delay.get();
-        if delay <= LATE.ln() {
-            return 1.0;
-        }
-        let late = (delay - (usual * LATE).ln()).max(0.0);
-        (late * (-self.since(now) / FADE_SECONDS).exp()).exp()
+        let late = self.delay.get() - usual - LATE.ln();
+        if late <= 0.0 { 1.0 } else { (late * (-self.since(now) / FADE_SECONDS).exp()).exp() }
     }
 
     /// The logarithm of how many times later than expected it responds, recently.
@@ -230,6 +225,12 @@ impl WorkerLoad {
             return;
         }
         self.others.store(u64::from(others) << 32 | u64::from(now as u32), Ordering::Relaxed);
+    }
+
+    /// Seconds of work that other balancers have given it, at `now`, in microseconds.
+    fn others_work(&self, now: u64) -> f32 {
+        let others = self.others(now / 1000);
+        if others == 0.0 { 0.0 } else { others * self.pace.get() }
     }
 
     /// The requests that other balancers have in flight to it, according to a recent report.
