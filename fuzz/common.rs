@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Parts that the fuzz targets share.
 
 use sandarac_message::{Fields, is_token};
 use sandarac_wire::entry::EntryKey;

@@ -1,4 +1,4 @@
-//! Which responses are stored, and for how long they are fresh (RFC 9111 §3, §4.2).
+//! Storing of responses, and how long they are fresh (RFC 9111 §3, §4.2).
 
 use std::time::Instant;
 

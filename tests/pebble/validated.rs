@@ -1,4 +1,4 @@
-//! What answers the CA's checks: small servers of this process, as listeners of Sandarac would.
+//! Small servers of this process that answer the CA's checks, as listeners of Sandarac would.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

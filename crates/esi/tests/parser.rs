@@ -1,4 +1,4 @@
-//! What the parser makes of pages: their parts, whatever pieces they come in.
+//! Parsing of pages: their parts, whatever pieces they come in.
 
 #[path = "support/reference.rs"]
 mod reference;

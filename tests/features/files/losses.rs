@@ -1,4 +1,4 @@
-//! What is taken away while it is served: descriptors, the directory, its file system.
+//! Losses while files are served: descriptors, the directory, its file system.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Which names are served, and which are not.
+//! Names that are served, and names that are not.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! What one node stores, the other serves.
+//! Hits of the shared tier: one node stores, the other serves.
 
 use sandarac_test_support::{Reply, Response, get, head, reply};
 

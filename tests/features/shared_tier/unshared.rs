@@ -1,4 +1,4 @@
-//! What one client may have only is never shared, and no request waits for it.
+//! Responses for one client only: never shared, and no request waits for them.
 
 use sandarac_test_support::{Gate, Reply, Req, get, reply, within};
 

@@ -1,4 +1,4 @@
-//! How an origin answers a request, which the request itself says in `X-Behaviour`.
+//! The behaviour of an origin, which the request itself names in `X-Behaviour`.
 
 use crate::pool::Pool;
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! How long a thread was kept from reading.
+//! The time that a thread was kept from reading.
 
 use std::time::Duration;
 

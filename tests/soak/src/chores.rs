@@ -1,4 +1,4 @@
-//! What is done to the process and to backends during the load.
+//! Changes to the process and to backends during the load.
 
 mod purging;
 

@@ -1,4 +1,4 @@
-//! What all threads of the soak share.
+//! The state that all threads of the soak share.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

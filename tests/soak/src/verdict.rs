@@ -1,4 +1,4 @@
-//! What was seen: violations, each with a report of its own, and counts.
+//! Violations, each with a report of its own, and counts.
 
 use std::fmt::Write;
 use std::sync::Mutex;

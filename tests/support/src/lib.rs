@@ -1,4 +1,5 @@
-//! What the black-box tests are written with: the running binary, origins that do as they are told, and raw connections.
+//! Support for the black-box tests: the running binary, origins that do as they are told, and raw
+//! connections.
 //!
 //! A test reads as a transcript of the wire. Nothing here knows Sandarac's insides: bytes are parsed by this crate's own
 //! reader, so that a fault shared by client and server code cannot hide. Every wait is bounded by [`PATIENCE`] and ends as soon

@@ -1,4 +1,4 @@
-//! What an origin answers, and how.
+//! Responses of an origin, and how it sends them.
 
 use std::io;
 

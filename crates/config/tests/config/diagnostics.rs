@@ -1,4 +1,4 @@
-//! What is wrong is told with its place and what was probably meant.
+//! Diagnostics: each error names its place and the probable intention.
 
 use sandarac_config::{Config, Flags};
 

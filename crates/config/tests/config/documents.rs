@@ -1,4 +1,4 @@
-//! What is said of the settings holds: the manual is current, every default is valid, the examples load.
+//! Documents of the settings: the manual is current, every default is valid, the examples load.
 
 use std::path::{Path, PathBuf};
 

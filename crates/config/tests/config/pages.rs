@@ -1,4 +1,4 @@
-//! What the pages of the repository show can be used: every configuration loads, and every link leads somewhere.
+//! Pages of the repository: every configuration in them loads, and every link leads somewhere.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What a file says is what the configuration holds.
+//! Reading of files into the configuration.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The shared tier, driven: the machines of the crate `tier` over connections to memcached servers.
 //!
-//! What is known about a server belongs to the process ([`TierServer`]); the connections belong to a core
+//! The knowledge about a server belongs to the process ([`TierServer`]); the connections belong to a core
 //! ([`Links`]). Every machine asks its server under that server's lock, and is passed the replies under it.
 //! Purges that are read on the way are applied to RAM before the lock is left.
 

@@ -1,4 +1,4 @@
-//! What a visitor asks for next.
+//! The next request of a visitor.
 
 use super::{About, Visitor};
 use crate::ask::{Ask, Cached, Echo, Range, Wants};

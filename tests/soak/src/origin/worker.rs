@@ -1,4 +1,4 @@
-//! What a worker of a pool that serves a single version says of itself (docs/protocols/resume.md).
+//! The state that a worker reports in a pool that serves a single version (docs/protocols/resume.md).
 
 use sandarac_test_support::{Conn, Request};
 

@@ -1,4 +1,4 @@
-//! What was measured.
+//! Counts and times of a measurement.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
