@@ -66,6 +66,7 @@ impl Resume {
         if candidates.eligible(turn) {
             self.loading.waits(choice.wait(turn), self.wait_decay);
             self.loading.delays(choice.load(turn), self.wait_decay);
+            choice.load(turn).observe(candidates.micros, choice.usual_delay);
             if choice.on_trial(turn) {
                 return Some(Chosen::new(turn, ChoiceReason::OnTrial));
             }

@@ -1,6 +1,6 @@
 //! The balancer's own observations of a worker.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::class::HORIZON;
@@ -10,6 +10,9 @@ use crate::load::{DecayedMean, Rate};
 
 /// The most requests that a new worker is given because it is new.
 const TRIALS: u32 = 1024;
+
+/// A worker that responds fewer times later than the others is not late.
+const LATE: f32 = 4.0;
 
 /// The load and the recent results of a worker. Fields that a choice reads come first.
 #[derive(Debug, Default)]
@@ -43,6 +46,8 @@ pub(crate) struct WorkerLoad {
     failed_at: AtomicU64,
     /// Requests that it may still be given because it is new.
     trials: AtomicU32,
+    /// Whether it was late when last examined.
+    late: AtomicBool,
     /// Its known résumé, and the skills that it was applied to, identified by their address.
     pub(crate) known: Mutex<Option<(usize, Known)>>,
     /// Held while a report of it is applied.
@@ -59,6 +64,9 @@ impl WorkerLoad {
 
     /// Notes that an idle worker gets work again at `now`, in microseconds.
     pub(crate) fn wakes(&self, now: u64) {
+        if self.delay.get() > LATE.ln() {
+            self.delay.set(self.delay.get() * self.fading(now), self.delay.weight());
+        }
         self.since.fetch_max(now, Ordering::Relaxed);
     }
 
@@ -134,12 +142,27 @@ impl WorkerLoad {
     ///
     /// A worker that is avoided has no responses to correct the estimate, so it fades.
     pub(crate) fn lateness(&self, now: u64, usual: f32) -> f32 {
-        /// Less than this proves nothing.
-        const LATE: f32 = 4.0;
-        /// After this time without a request, a third of the logarithm remains.
+        let delay = self.delay.get();
+        let usual = usual + LATE.ln();
+        if delay <= usual { 1.0 } else { (delay * self.fading(now) - usual).max(0.0).exp() }
+    }
+
+    /// The part of the logarithm of its delay that remains at `now`, in microseconds.
+    fn fading(&self, now: u64) -> f32 {
+        /// After this time without a request, a third remains.
         const FADE_SECONDS: f32 = 10.0;
-        let late = self.delay.get() - usual - LATE.ln();
-        if late <= 0.0 { 1.0 } else { (late * (-self.since(now) / FADE_SECONDS).exp()).exp() }
+        (-self.since(now) / FADE_SECONDS).exp()
+    }
+
+    /// Notes whether it is late at `now`, in microseconds; `usual` is the logarithm of the delay of others.
+    /// While it is, its scores become bad, and no request would come to correct them. So it counts as new
+    /// afterwards.
+    pub(crate) fn observe(&self, now: u64, usual: f32) {
+        let late = self.lateness(now, usual) > 1.0;
+        if late != self.late.load(Ordering::Relaxed) {
+            self.late.store(late, Ordering::Relaxed);
+            if late { self.settle() } else { self.renew() }
+        }
     }
 
     /// The logarithm of how many times later than expected it responds, recently.

@@ -269,11 +269,12 @@ fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
     }
 }
 
-/// Plays 20 clients for these milliseconds, each with a request for one of 150 classes at a time, and returns
+/// Plays these clients for these milliseconds, each with a request for one of 150 classes at a time, and returns
 /// how many each worker has answered. A worker serves all its requests at the same time, each in
 /// `takes(worker, now)` milliseconds. Before each choice, it `tells`.
 fn answered(
     pool: &Pool,
+    clients: usize,
     millis: u64,
     takes: impl Fn(usize, u64) -> u64,
     mut tells: impl FnMut(u64),
@@ -290,7 +291,7 @@ fn answered(
         sent += 1;
         in_flight.insert((now + takes(picked.id().0 as usize, now), sent), picked);
     };
-    (0..20).for_each(|_| send(0, &mut in_flight));
+    (0..clients).for_each(|_| send(0, &mut in_flight));
     while let Some(((now, _), picked)) = in_flight.pop_first() {
         if now > millis {
             break;
@@ -307,9 +308,20 @@ fn answered(
 #[test]
 fn a_worker_that_becomes_slow_does_not_hold_the_clients() {
     let becomes = |slow: u64| move |worker: usize, now: u64| if worker == 0 && now > 2000 { slow } else { 3 };
-    let usual: usize = answered(&plain(8), 7000, becomes(3), |_| ()).iter().sum();
-    let slow: usize = answered(&plain(8), 7000, becomes(1000), |_| ()).iter().sum();
+    let usual: usize = answered(&plain(8), 20, 7000, becomes(3), |_| ()).iter().sum();
+    let slow: usize = answered(&plain(8), 20, 7000, becomes(1000), |_| ()).iter().sum();
     assert!(slow * 10 > usual * 8, "{slow} requests instead of {usual}");
+}
+
+/// Regression: its scores had been corrected while it was slow. Nobody asked it for a class that others served
+/// quickly, so nothing corrected them again.
+#[test]
+fn a_worker_that_was_slow_is_asked_again_at_once() {
+    let slow_for_a_while = |worker, now| if worker == 0 && (2000..7000).contains(&now) { 1000 } else { 3 };
+    let until = |millis| answered(&plain(4), 2, millis, slow_for_a_while, |_| ());
+    let (before, after) = (until(7000), until(15_000));
+    let requests: Vec<usize> = (0..4).map(|worker| after[worker] - before[worker]).collect();
+    assert!(requests[0] * 20 > requests.iter().sum(), "{requests:?}");
 }
 
 /// Regression: scores that could not be were corrected only class by class, and again after each report.
@@ -323,7 +335,7 @@ fn a_worker_that_boasts_in_every_class_is_found_out() {
             pool.resumes().unwrap().whole(BackendId(0), 0, "i0", sent, skills).unwrap();
         }
     };
-    let answered = answered(&pool, 10_000, |worker, _| if worker == 0 { 300 } else { 3 }, boasts);
+    let answered = answered(&pool, 20, 10_000, |worker, _| if worker == 0 { 300 } else { 3 }, boasts);
     let others: usize = answered[1..].iter().sum();
     assert!(answered[0] * 20 < others, "{answered:?}");
 }
