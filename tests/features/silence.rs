@@ -168,6 +168,28 @@ fn a_page_that_hangs_takes_one_worker_which_is_avoided_before_any_time_is_over()
     }
 }
 
+/// Regression: a few clients that uploaded slowly took idle backends out of service.
+#[test]
+fn a_backend_that_waits_for_a_clients_body_is_not_silent() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (idle, hung) = (Listener::new(), Origin::new(move |_| reply(200).hold(&held)));
+    let proxy = sandarac().config(pool(&[idle.url(), hung.url()], "balance = \"round_robin\"")).start();
+    let mut upload = proxy.connect();
+    upload.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf ");
+    let mut origin = idle.accept();
+    origin.request_head();
+    let mut page = proxy.connect();
+    page.send(get("/").to_bytes());
+    gate.reached(1);
+    within("the other to be silent", || (state(&proxy, 1) == "silent").then_some(()));
+    assert_eq!(state(&proxy, 0), "untried", "its request is older, and not whole");
+    gate.open();
+    upload.send("more.");
+    origin.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    upload.response().expect(200);
+}
+
 #[test]
 fn what_had_no_answer_in_time_is_tried_at_another_backend_only_where_the_pool_says_so() {
     for (key, asked) in [("", 1), ("retry_timeouts = true", 2)] {

@@ -29,6 +29,8 @@ pub struct Pick {
     ended: u64,
     /// Until when the client has kept it waiting for the body, in microseconds; at first when it was chosen.
     client_until: u64,
+    /// Whether the client is waited for, and not the backend.
+    awaits_client: bool,
     /// Whether the request was sent, and its outcome was not reported.
     awaited: bool,
     /// When the response came, in microseconds.
@@ -161,6 +163,7 @@ impl Pool {
             begun,
             ended: begun,
             client_until: begun,
+            awaits_client: false,
             awaited: false,
             responded: None,
             place: inner.ages().begin(id, begun),
@@ -208,6 +211,7 @@ impl Pick {
     pub fn responded(&mut self, now: Duration) {
         self.ended = micros(now);
         if self.responded.is_none() {
+            self.response_is_due(now);
             self.responded = Some(self.ended);
             self.backend().state.heard(millis(now));
         }
@@ -218,10 +222,25 @@ impl Pick {
         Some(Duration::from_micros(self.responded?.saturating_sub(self.begun)))
     }
 
-    /// Notes that the body was waited for until now. That depends on the client, and does not measure the
-    /// backend.
+    /// Notes that the client keeps the request waiting for its body. Meanwhile no response is due.
+    pub fn awaits_client(&mut self) {
+        if !self.awaits_client && self.responded.is_none() {
+            self.awaits_client = true;
+            self.backend().state.unheard(None);
+        }
+    }
+
+    /// Notes that it did so until now, which does not measure the backend.
     pub fn client_came(&mut self, now: Duration) {
         self.client_until = micros(now);
+        self.response_is_due(now);
+    }
+
+    fn response_is_due(&mut self, now: Duration) {
+        if self.awaits_client {
+            self.awaits_client = false;
+            self.backend().state.asked(millis(now));
+        }
     }
 
     /// Notes that the whole request was sent and the backend's response is due. If the request is given up
@@ -279,7 +298,7 @@ impl Pick {
 impl Drop for Pick {
     fn drop(&mut self) {
         let inner = self.pool.inner();
-        if self.responded.is_none() {
+        if self.responded.is_none() && !self.awaits_client {
             self.backend().state.unheard(self.awaited.then_some(self.begun / 1000));
         }
         self.backend().release();

@@ -110,6 +110,42 @@ fn what_was_not_sent_whole_is_not_waited_for() {
     assert!((0..50).any(|_| pool.pick(None, at(2000), &[]).unwrap().id().0 == 1));
 }
 
+/// Regression: a few clients that uploaded slowly took idle backends out of service.
+#[test]
+fn a_client_that_sends_its_request_slowly_does_not_make_the_backend_silent() {
+    let pool = pool(2, Algorithm::RoundRobin);
+    let mut upload = pool.pick(None, NOW, &[BackendId(0)]).unwrap();
+    upload.awaits_client();
+    let is_silent = |now| pool.report(now)[1].silent;
+    assert!(!is_silent(at(5000)));
+    upload.client_came(at(6000));
+    upload.awaits_answer();
+    assert!(!is_silent(at(6900)));
+    assert!(is_silent(at(7100)), "a second after the end of the body");
+    answer(upload, at(7200));
+    assert!(!is_silent(at(20_000)), "nothing is left to wait for");
+}
+
+/// A response may come before the end of the body, and a client may leave before it.
+#[test]
+fn however_an_upload_ends_it_is_no_longer_waited_for() {
+    let pool = pool(2, Algorithm::RoundRobin);
+    let upload = |now| {
+        let mut upload = pool.pick(None, now, &[BackendId(0)]).unwrap();
+        upload.awaits_client();
+        upload
+    };
+    drop(upload(NOW));
+    answer(upload(NOW), at(100));
+    answer(send(&pool, 1, at(200)), at(210));
+    let waits = send(&pool, 1, at(3000));
+    let is_silent = |now| pool.report(now)[1].silent;
+    assert!(!is_silent(at(3900)));
+    assert!(is_silent(at(4100)), "this one is waited for");
+    answer(waits, at(4200));
+    assert!(!is_silent(at(20_000)));
+}
+
 #[test]
 fn a_backend_that_has_answered_nothing_for_long_is_avoided_by_every_algorithm_while_another_is_there() {
     for algorithm in Algorithm::ALL {

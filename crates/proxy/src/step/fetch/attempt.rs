@@ -54,14 +54,19 @@ pub(super) async fn attempt(
                 Err(fault) => return Poll::Ready(Err(fault)),
                 Ok(upload) => upload,
             };
-            if upload == Upload::AwaitsClient && now != upload {
-                link.client_came();
-            }
             // The origin's timeout runs while it accepts nothing, and while it does not respond.
             match now {
                 _ if now == upload => {}
-                Upload::AwaitsClient => down.client.timer().clear(),
-                Upload::Done | Upload::AwaitsOrigin(_) => down.client.timer().set(first_byte),
+                Upload::AwaitsClient => {
+                    link.awaits_client();
+                    down.client.timer().clear();
+                }
+                Upload::Done | Upload::AwaitsOrigin(_) => {
+                    if upload == Upload::AwaitsClient {
+                        link.client_came();
+                    }
+                    down.client.timer().set(first_byte);
+                }
             }
             upload = now;
         } else if link.queued() > 0 && matches!(link.poll_flush(cx), Poll::Ready(Err(_))) {

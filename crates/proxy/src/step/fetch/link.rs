@@ -198,7 +198,14 @@ impl OriginLink {
         speak!(&self.protocol, sent())
     }
 
-    /// Notes that the body was waited for until now, which is the client's time and not the backend's.
+    /// Notes that the client keeps the request waiting for its body.
+    pub(super) fn awaits_client(&mut self) {
+        if let Some(pick) = &mut self.pick {
+            pick.awaits_client();
+        }
+    }
+
+    /// Notes that it did so until now, which is the client's time and not the backend's.
     pub(super) fn client_came(&mut self) {
         if let Some(pick) = &mut self.pick {
             pick.client_came(self.epoch.elapsed());
