@@ -76,8 +76,6 @@ impl Rate {
 pub(crate) struct PoolLoad {
     /// Requests in flight to backends, and claims to a place at one.
     in_hand: AtomicU32,
-    /// Requests in hand, recently.
-    pub(crate) backlog: DecayedMean,
     /// Counts choices.
     clock: AtomicU64,
 }

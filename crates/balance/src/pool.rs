@@ -306,7 +306,7 @@ impl Pool {
             inner.load.end();
         }
         if let Some(resume) = inner.chooser.resume() {
-            resume.ended(&inner.backends[at], &inner.load, expected);
+            resume.ended(&inner.backends[at], expected);
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::algorithm::resume::{ClassView, Known};
 use crate::durations::{micros, millis};
+use crate::pool::Inner;
 use crate::request_ages::Ages;
 use crate::{Backend, BackendId, Choice, ChoiceReason, ClassReport, Classes, Pool, SkillWord};
 
@@ -139,6 +140,18 @@ pub struct PoolReport {
     pub reasons: Vec<(ChoiceReason, u64)>,
 }
 
+impl Inner {
+    /// The mean backlog of every backend, see [`BackendReport::mean_backlog`].
+    fn mean_backlogs(&self) -> impl Iterator<Item = f32> {
+        // With nothing in flight, the rest of the recent means is not a backlog.
+        let is_busy = self.backends().iter().any(|backend| backend.in_flight() > 0);
+        let recent = self.resume().is_some() && is_busy;
+        self.backends().iter().map(move |backend| {
+            if recent { backend.state.load.backlog.get() } else { backend.in_flight() as f32 }
+        })
+    }
+}
+
 impl Pool {
     /// The state of every backend, in their order.
     pub fn report(&self, now: Duration) -> Vec<BackendReport> {
@@ -147,8 +160,7 @@ impl Pool {
         let mut oldest: Vec<(u32, u64)> = Vec::new();
         inner.ages().each(|whose, since| oldest.push((whose, since)));
         oldest.sort_unstable();
-        let by_resume = inner.resume().is_some();
-        let report = |(backend, &id): (&Backend, &BackendId)| {
+        let report = |((backend, &id), mean_backlog): ((&Backend, &BackendId), f32)| {
             let state = &backend.state;
             let left = state.ejected_until.load(Ordering::Relaxed).saturating_sub(now);
             let tag = Ages::tag(id);
@@ -174,28 +186,23 @@ impl Pool {
                 spared: state.spared.load(Ordering::Relaxed),
                 draining: state.draining.load(Ordering::Relaxed),
                 sidelined: state.sidelined.load(Ordering::Relaxed),
-                mean_backlog: if by_resume { state.load.backlog() } else { in_flight as f32 },
+                mean_backlog,
                 faults: state.load.faults(),
                 version: state.load.announced().version.clone(),
                 resume: self.resumes().and_then(|resumes| resumes.known(id)),
             }
         };
-        inner.backends().iter().zip(inner.ids()).map(report).collect()
+        inner.backends().iter().zip(inner.ids()).zip(inner.mean_backlogs()).map(report).collect()
     }
 
     /// The state of the pool as a whole.
     pub fn summary(&self, now: Duration) -> PoolReport {
         let inner = self.inner();
         let in_flight = inner.backends().iter().map(Backend::in_flight).fold(0, u32::saturating_add);
-        let all = match inner.resume() {
-            // With nothing in flight, the rest of the recent mean is not a backlog.
-            Some(_) if in_flight > 0 => inner.load().backlog.get(),
-            _ => in_flight as f32,
-        };
         let reasons = ChoiceReason::ALL.iter().map(|&reason| (reason, inner.choices().count(reason)));
         PoolReport {
             in_flight,
-            mean_backlog: all / inner.backends().len().max(1) as f32,
+            mean_backlog: inner.mean_backlogs().sum::<f32>() / inner.backends().len().max(1) as f32,
             oldest: self.oldest(now),
             reasons: reasons.filter(|&(_, count)| count > 0).collect(),
         }

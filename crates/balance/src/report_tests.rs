@@ -233,7 +233,22 @@ fn the_mean_backlog_is_over_all_backends_and_nothing_in_flight_is_none() {
         assert_eq!(summary.in_flight, 20, "{algorithm}");
         assert!(summary.mean_backlog > 3.0 && summary.mean_backlog <= 10.0, "{algorithm}: {summary:?}");
         assert_eq!(summary.reasons.iter().map(|&(_, count)| count).sum::<u64>(), 20);
+        let each: f32 = pool.report(NOW).iter().map(|backend| backend.mean_backlog).sum();
+        assert_eq!(each / 2.0, summary.mean_backlog);
         drop(held);
         assert_eq!(pool.summary(NOW).mean_backlog, 0.0, "{algorithm}");
     }
+}
+
+/// Regression: a worker kept the backlog of its last request.
+#[test]
+fn the_mean_backlog_of_a_worker_without_requests_goes_to_none() {
+    let pool = pool(2, Algorithm::Resume);
+    let others = |id: u32| [BackendId(1 - id)];
+    drop((0..20).map(|_| pool.pick(Some(b"a"), NOW, &others(0)).unwrap()).collect::<Vec<_>>());
+    let _held = pool.pick(Some(b"b"), NOW, &others(1)).unwrap();
+    assert!(pool.report(NOW)[0].mean_backlog > 3.0);
+    (0..200).for_each(|_| drop(pool.pick(Some(b"b"), NOW, &others(1)).unwrap()));
+    let report = pool.report(NOW);
+    assert!(report[0].mean_backlog < 0.01 && report[1].mean_backlog > 0.9, "{report:?}");
 }

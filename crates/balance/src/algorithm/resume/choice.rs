@@ -63,6 +63,8 @@ impl Resume {
         };
         // Examining one worker per choice costs the same in a pool of any size.
         let turn = (candidates.load.ticks() % candidates.count() as u64) as usize;
+        let in_hand = candidates.backends[turn].in_hand();
+        choice.load(turn).backlog.add(in_hand as f32, self.backlog_decay);
         if candidates.eligible(turn) {
             self.loading.waits(choice.wait(turn), self.wait_decay);
             self.loading.delays(choice.load(turn), self.wait_decay);

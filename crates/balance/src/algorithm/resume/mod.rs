@@ -42,8 +42,8 @@ pub(crate) struct Resume {
     /// Keys are hashes under a secret seed, so that outsiders cannot construct collisions.
     seed: u64,
     skills: Arc<Skills>,
-    worker_decay: f32,
-    pool_decay: f32,
+    /// Of the mean backlog of each worker.
+    backlog_decay: f32,
     /// Of the mean wait, to which each choice adds the wait of one worker.
     wait_decay: f32,
     loading: Arc<LoadingCost>,
@@ -77,8 +77,7 @@ impl Resume {
             seed: before.map_or(seed, |before| before.seed),
             skills: before
                 .map_or_else(|| Arc::new(Skills::new(settings.max_classes)), |before| before.skills.clone()),
-            worker_decay: 1.0 - 1.0 / (history * 2.0),
-            pool_decay: 1.0 - 1.0 / (history * 2.0 * workers.max(1) as f32),
+            backlog_decay: 1.0 - 1.0 / history,
             wait_decay: 1.0 - 1.0 / (history * workers.max(1) as f32),
             loading,
         }
@@ -135,16 +134,13 @@ impl Resume {
         let cold = || self.loading.cold_at(&backend.state.load);
         let seconds = skill.filter(Skill::is_known).map_or_else(cold, |skill| 1.0 / skill.score);
         let work = (seconds * 1e6) as u64;
-        let response =
-            backend.state.load.begun(work, backend.in_hand(), self.worker_decay, tick, workers, now);
-        load.backlog.add(load.in_hand() as f32, self.pool_decay);
+        let response = backend.state.load.begun(work, tick, workers, now);
         Expected { work, response, cold: skill.is_none() }
     }
 
     /// Notes that a worker has finished a request, or that one no longer waits for it.
-    pub(crate) fn ended(&self, backend: &Backend, load: &PoolLoad, expected: Expected) {
-        backend.state.load.ended(expected.work, backend.in_hand(), self.worker_decay);
-        load.backlog.add(load.in_hand() as f32, self.pool_decay);
+    pub(crate) fn ended(&self, backend: &Backend, expected: Expected) {
+        backend.state.load.ended(expected.work);
     }
 
     /// Notes a response of a worker, which worked on it for `seconds`, after `latency` seconds.

@@ -33,7 +33,7 @@ pub(crate) struct WorkerLoad {
     /// The number of the last choice of this worker.
     used: AtomicU64,
     /// Requests in hand, recently.
-    backlog: DecayedMean,
+    pub(crate) backlog: DecayedMean,
     /// Seconds that it spends on a request of an unknown class.
     pub(crate) cold: DecayedMean,
     /// How often it is given an unknown class.
@@ -70,33 +70,18 @@ impl WorkerLoad {
         self.since.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// Notes that it was given a request of `work` microseconds at this tick and at `now`, in microseconds,
-    /// and has `in_hand` requests with it. Returns the expected microseconds until its response.
-    pub(crate) fn begun(
-        &self,
-        work: u64,
-        in_hand: u32,
-        decay: f32,
-        tick: u64,
-        workers: usize,
-        now: u64,
-    ) -> u64 {
+    /// Notes that it was given a request of `work` microseconds at this tick and at `now`, in microseconds.
+    /// Returns the expected microseconds until its response.
+    pub(crate) fn begun(&self, work: u64, tick: u64, workers: usize, now: u64) -> u64 {
         self.used.store(tick, Ordering::Relaxed);
         self.chosen.count(tick, share_horizon(workers));
         let own = self.work.fetch_add(work, Ordering::Relaxed) + work;
-        self.backlog.add(in_hand as f32, decay);
         own + (self.others_work(now) * 1e6) as u64
     }
 
     /// Notes that it has finished a request that was expected to take `work` microseconds.
-    pub(crate) fn ended(&self, work: u64, in_hand: u32, decay: f32) {
+    pub(crate) fn ended(&self, work: u64) {
         self.work.fetch_sub(work, Ordering::Relaxed);
-        self.backlog.add(in_hand as f32, decay);
-    }
-
-    /// Requests in hand, recently.
-    pub(crate) fn backlog(&self) -> f32 {
-        self.backlog.get()
     }
 
     /// The number of the last choice of this worker.
