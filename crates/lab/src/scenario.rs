@@ -277,6 +277,19 @@ fn meant(message: &str) -> Option<&str> {
     sandarac_config::closest(quoted(unknown).next()?, &known)
 }
 
+/// The message, or a better one if it is about the data structures of this program.
+fn plain(message: &str) -> &str {
+    if message.contains("variant Load::") {
+        "a load is [load.clients] with `count`, or [load.rate] with `per_second`"
+    } else if message.contains("newtype variant") || message.contains("unit variant") {
+        "a popularity is \"uniform\", { zipf = 0.9 } or { exponential = 20 }"
+    } else if message.starts_with("wanted exactly 1 element") {
+        "there are several of them; only one is possible"
+    } else {
+        message
+    }
+}
+
 /// The texts in backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
@@ -286,7 +299,8 @@ impl Written {
     fn read(text: &str) -> Result<Written, ScenarioError> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let help = meant(error.message()).map(|meant| format!("\n  help: did you mean `{meant}`?"));
-            ScenarioError(format!("{}{}", error.to_string().trim_end(), help.unwrap_or_default()))
+            let said = error.to_string().replace(error.message(), plain(error.message()));
+            ScenarioError(format!("{}{}", said.trim_end(), help.unwrap_or_default()))
         })
     }
 

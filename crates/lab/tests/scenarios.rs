@@ -172,6 +172,15 @@ fn what_cannot_be_simulated_says_why() {
         ("title = 't'\nlaod = 1", "did you mean `load`?"),
         ("title = 't'", "missing field `load`"),
         ("title = 't'\n[load.clients]\ncount = 0", "load.clients.count"),
+        ("title = 't'\n[load]\nclients = 3", "a load is [load.clients] with `count`, or [load.rate]"),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[load.rate]\nper_second = 1",
+            "there are several of them; only one is possible",
+        ),
+        (
+            "title = 't'\n[load.clients]\ncount = 1\n[sites]\npopularity = 'zipf'",
+            "a popularity is \"uniform\", { zipf = 0.9 } or { exponential = 20 }",
+        ),
         ("title = 't'\n[load.rate]\nper_second = nan", "load.rate.per_second"),
         ("title = 't'\n[load.clients]\ncount = 1\n[workers]\ncount = 0", "workers.count"),
         (

@@ -134,6 +134,7 @@ impl WrittenAlgorithm {
         said("price", self.price.map(|value| value.to_string()));
         said("low", self.low.map(|value| value.to_string()));
         said("high", self.high.map(|value| value.to_string()));
+        said("shrink", self.shrink_seconds.map(|value| format!("{value} s")));
         let flag = |name: &str, value: Option<bool>| value.filter(|value| *value).map(|_| name.to_owned());
         label.extend(flag("inferred", self.inferred));
         label.extend(flag("frozen", self.frozen));
