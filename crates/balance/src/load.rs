@@ -30,6 +30,11 @@ impl DecayedMean {
         if count > 0.0 { sum / count } else { 0.0 }
     }
 
+    /// Whether there are any values.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
     /// The weight of the counted values.
     pub(crate) fn weight(&self) -> f32 {
         self.parts().1

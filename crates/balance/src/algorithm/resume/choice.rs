@@ -68,7 +68,7 @@ impl Resume {
         if candidates.eligible(turn) {
             self.loading.waits(choice.wait(turn), self.wait_decay);
             self.loading.delays(choice.load(turn), self.wait_decay);
-            choice.load(turn).observe(candidates.micros, choice.usual_delay);
+            choice.load(turn).look_again(candidates.micros, choice.usual_delay);
             if choice.on_trial(turn) {
                 return Some(Chosen::new(turn, ChoiceReason::OnTrial));
             }
@@ -89,12 +89,20 @@ struct SkilledCandidate {
     loaded: bool,
     /// The assumed share of its requests that fail.
     blame: f32,
+    /// How many times later than others it responds.
+    late: f32,
 }
 
 impl SkilledCandidate {
     fn fails(&self) -> bool {
         self.blame >= FAILING
     }
+}
+
+/// The requests to a worker that are needed for one success if this share fails, at most ten: failing is
+/// quick.
+fn repeats(blame: f32) -> f32 {
+    if blame == 0.0 { 1.0 } else { 1.0 / (1.0 - 0.9 * blame) }
 }
 
 struct SkilledChoice<'a> {
@@ -140,10 +148,16 @@ impl SkilledChoice<'_> {
         matches!(availability, Availability::OnTrial(_))
     }
 
-    /// Seconds until a worker has finished its work; more if its requests fail.
+    /// Seconds until a worker has finished its work; more if it is late, and if its requests fail.
     fn wait(&self, at: usize) -> f32 {
+        let (load, now) = (self.load(at), self.candidates.micros);
+        self.wait_with(at, load.lateness(now, self.usual_delay) * repeats(load.blame(now)))
+    }
+
+    #[inline(always)]
+    fn wait_with(&self, at: usize, penalty: f32) -> f32 {
         let in_hand = self.candidates.backends[at].in_hand();
-        self.load(at).wait(in_hand, self.candidates.micros, self.cold, self.usual_delay)
+        self.load(at).wait(in_hand, self.candidates.micros, self.cold, penalty)
     }
 
     /// The weight of a worker, relative to the mean of the pool.
@@ -236,24 +250,30 @@ impl SkilledChoice<'_> {
     /// without delaying any of them: there it costs at most `variance` times as long as some requests would
     /// wait for it.
     fn cost(&self, seen: &SkilledCandidate, loading: f32, quickest: f32) -> f32 {
-        let wait = self.wait(seen.at);
+        let repeats = repeats(seen.blame);
+        let wait = self.wait_with(seen.at, seen.late * repeats);
         let (own, mean_wait) =
             if self.invests { (quickest, INVESTED * self.mean_wait) } else { (seen.seconds, self.mean_wait) };
         let all = quickest + self.variance * mean_wait;
         let all = all.min(self.variance * (2.0 * wait + self.cold));
         // A new worker, which has yet to find its share, is preferred among equals.
         let own = if self.load(seen.at).is_new() { own * 0.5 } else { own };
-        // Failing is quick: each request to a failing worker counts as the number needed for one success, up
-        // to ten.
-        let success = 1.0 - 0.9 * seen.blame;
-        (wait + (own + all * loading / self.cold) * seen.slowness) / (self.candidates.part(seen.at) * success)
+        (wait + (own + all * loading / self.cold) * seen.slowness) * repeats / self.candidates.part(seen.at)
     }
 
     /// A candidate without any skill in the class.
     fn stranger(&self, at: usize) -> SkilledCandidate {
         let load = self.load(at);
-        let (slowness, blame) = (load.slowness(self.cold), load.blame(self.candidates.micros));
-        SkilledCandidate { at, seconds: self.cold, slowness, blame, ..SkilledCandidate::default() }
+        let now = self.candidates.micros;
+        let (blame, late) = (load.blame(now), load.lateness(now, self.usual_delay));
+        SkilledCandidate {
+            at,
+            seconds: self.cold,
+            slowness: load.slowness(self.cold),
+            loaded: false,
+            blame,
+            late,
+        }
     }
 
     /// Candidates among the skilled: all, or the best and a few drawn from the rest.
@@ -266,8 +286,7 @@ impl SkilledChoice<'_> {
             {
                 let mut seen = self.stranger(at);
                 if skill.is_known() {
-                    let late = self.load(at).lateness(self.candidates.micros, self.usual_delay);
-                    seen.seconds = late / (skill.score * seen.slowness);
+                    seen.seconds = seen.late / (skill.score * seen.slowness);
                 }
                 seen.loaded = skill.is_loaded();
                 found[count] = seen;

@@ -158,7 +158,7 @@ impl Resume {
         }
         // What is no later than it would be with everything to load is not late, whatever scores promise.
         let due = self.loading.cold_at(worker).max(expected.response as f32 * 1e-6);
-        worker.responded(latency.max(1e-6) / due);
+        worker.responded(latency.max(1e-6) / due, self.loading.usual_delay());
         self.skills.learn(class, id, seconds);
     }
 

@@ -28,12 +28,12 @@ pub(crate) struct WorkerLoad {
     since: AtomicU64,
     /// 1 for each failure, 0 for each response, recently.
     faults: DecayedMean,
-    /// The logarithm of how many times later than expected it responds, recently.
-    delay: DecayedMean,
     /// The number of the last choice of this worker.
     used: AtomicU64,
-    /// Requests in hand, recently.
-    pub(crate) backlog: DecayedMean,
+    /// Requests that it may still be given because it is new.
+    trials: AtomicU32,
+    /// Whether it is late: it responds much later than others.
+    late: AtomicBool,
     /// Seconds that it spends on a request of an unknown class.
     pub(crate) cold: DecayedMean,
     /// How often it is given an unknown class.
@@ -42,12 +42,12 @@ pub(crate) struct WorkerLoad {
     pace: DecayedMean,
     /// How often it is chosen.
     chosen: Rate,
+    /// Requests in hand, recently.
+    pub(crate) backlog: DecayedMean,
+    /// The logarithm of how many times later than expected it responds, recently.
+    delay: DecayedMean,
     /// When a request to it last failed, in microseconds.
     failed_at: AtomicU64,
-    /// Requests that it may still be given because it is new.
-    trials: AtomicU32,
-    /// Whether it was late when last examined.
-    late: AtomicBool,
     /// Its known résumé, and the skills that it was applied to, identified by their address.
     pub(crate) known: Mutex<Option<(usize, Known)>>,
     /// Held while a report of it is applied.
@@ -64,7 +64,7 @@ impl WorkerLoad {
 
     /// Notes that an idle worker gets work again at `now`, in microseconds.
     pub(crate) fn wakes(&self, now: u64) {
-        if self.delay.get() > LATE.ln() {
+        if self.is_late() {
             self.delay.set(self.delay.get() * self.fading(now), self.delay.weight());
         }
         self.since.fetch_max(now, Ordering::Relaxed);
@@ -105,19 +105,17 @@ impl WorkerLoad {
     }
 
     /// Seconds until it has finished its requests, also those of other balancers, at `now`, in microseconds.
-    /// Failures lengthen that in proportion, to ten times if all requests fail, and so does lateness relative
-    /// to the `usual` delay; and likewise one more request of `cold` seconds. The penalty is proportional to
-    /// request times, because otherwise one failed request would be its last.
-    pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32, usual: f32) -> f32 {
+    /// The penalty, at least 1, lengthens that in proportion, and likewise one more request of `cold` seconds:
+    /// otherwise one failed request would be its last.
+    pub(crate) fn wait(&self, in_hand: u32, now: u64, cold: f32, penalty: f32) -> f32 {
         let own = self.work.load(Ordering::Relaxed) as f32 * 1e-6;
-        let (others, blame, late) = (self.others_work(now), self.blame(now), self.lateness(now, usual));
+        let others = self.others_work(now);
         // Most workers that a choice examines in a large pool are idle.
-        if own == 0.0 && others == 0.0 && blame == 0.0 && late == 1.0 {
+        if own == 0.0 && others == 0.0 && penalty == 1.0 {
             return 0.0;
         }
         // Its current request is partly done. Its age does not determine how much is left.
         let done = self.since(now).min(own / in_hand.max(1) as f32);
-        let penalty = late / (1.0 - 0.9 * blame);
         (own - done + others) * penalty + cold * (penalty - 1.0)
     }
 
@@ -127,9 +125,15 @@ impl WorkerLoad {
     ///
     /// A worker that is avoided has no responses to correct the estimate, so it fades.
     pub(crate) fn lateness(&self, now: u64, usual: f32) -> f32 {
-        let delay = self.delay.get();
-        let usual = usual + LATE.ln();
-        if delay <= usual { 1.0 } else { (delay * self.fading(now) - usual).max(0.0).exp() }
+        if self.is_late() {
+            (self.delay.get() * self.fading(now) - usual - LATE.ln()).max(0.0).exp()
+        } else {
+            1.0
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.late.load(Ordering::Relaxed)
     }
 
     /// The part of the logarithm of its delay that remains at `now`, in microseconds.
@@ -139,30 +143,33 @@ impl WorkerLoad {
         (-self.since(now) / FADE_SECONDS).exp()
     }
 
-    /// Notes whether it is late at `now`, in microseconds; `usual` is the logarithm of the delay of others.
-    /// While it is, its scores become bad, and no request would come to correct them. So it counts as new
-    /// afterwards.
-    pub(crate) fn observe(&self, now: u64, usual: f32) {
-        let late = self.lateness(now, usual) > 1.0;
-        if late != self.late.load(Ordering::Relaxed) {
-            self.late.store(late, Ordering::Relaxed);
-            if late { self.settle() } else { self.renew() }
+    /// Notes if it is no longer late at `now`, in microseconds; `usual` is the logarithm of the delay of
+    /// others. While it was, its scores became bad, and no request would come to correct them. So it counts as
+    /// new.
+    pub(crate) fn look_again(&self, now: u64, usual: f32) {
+        if self.is_late() && self.lateness(now, usual) == 1.0 {
+            self.late.store(false, Ordering::Relaxed);
+            self.renew();
         }
     }
 
     /// The logarithm of how many times later than expected it responds, recently.
     pub(crate) fn delay(&self) -> Option<f32> {
-        (self.delay.weight() > 0.0).then(|| self.delay.get())
+        self.delay.is_begun().then(|| self.delay.get())
     }
 
-    /// Notes a response that came `later` times later than expected.
-    pub(crate) fn responded(&self, later: f32) {
+    /// Notes a response that came `later` times later than expected; `usual` is the logarithm of the delay of
+    /// others.
+    pub(crate) fn responded(&self, later: f32, usual: f32) {
         /// About how many requests are remembered. One that stalls is not enough.
         const HISTORY: f32 = 4.0;
-        if self.delay.weight() == 0.0 {
+        if !self.delay.is_begun() {
             self.delay.set(0.0, HISTORY - 1.0);
         }
         self.delay.add(later.ln(), 1.0 - 1.0 / HISTORY);
+        if self.delay.get() > usual + LATE.ln() && !self.late.swap(true, Ordering::Relaxed) {
+            self.settle();
+        }
     }
 
     /// Seconds since it finished its last request or, if it was idle then, got the current one.
@@ -192,7 +199,7 @@ impl WorkerLoad {
     pub(crate) fn failed(&self, failed: bool, now: u64) {
         /// About how many requests are remembered.
         const HISTORY: f32 = 32.0;
-        let known = self.faults.weight() > 0.0;
+        let known = self.faults.is_begun();
         // Nothing is written while nothing fails. After the first failure, earlier successes count.
         if failed && !known {
             self.faults.set(0.0, HISTORY - 1.0);
@@ -215,9 +222,9 @@ impl WorkerLoad {
     /// responses to correct the estimate.
     pub(crate) fn blame(&self, now: u64) -> f32 {
         const MICROS: u64 = 60_000_000;
-        let faults = self.faults();
-        let blamed = faults > 0.0 && now.saturating_sub(self.failed_at.load(Ordering::Relaxed)) < MICROS;
-        if blamed { faults } else { 0.0 }
+        let blamed =
+            self.faults.is_begun() && now.saturating_sub(self.failed_at.load(Ordering::Relaxed)) < MICROS;
+        if blamed { self.faults() } else { 0.0 }
     }
 
     /// Forgets its failures.
