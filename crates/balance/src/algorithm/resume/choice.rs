@@ -305,6 +305,14 @@ impl SkilledChoice<'_> {
         (found, count)
     }
 
+    /// Whether a worker may be tried: it is idle, and neither late nor failing.
+    fn is_idle(&self, at: usize) -> bool {
+        self.candidates.backends[at].in_flight() == 0
+            && self.candidates.eligible(at)
+            && !self.load(at).is_late()
+            && !self.stranger(at).fails()
+    }
+
     /// A new worker to try at the class, if there is one and it is idle. Under light load the other workers
     /// are never busy enough for it to get a class by itself.
     fn trial(&self, class: &Class) -> Option<usize> {
@@ -315,10 +323,9 @@ impl SkilledChoice<'_> {
             let quickest = class.skilled.first().map_or(0.0, |skill| skill.score);
             let caught_up =
                 class.of(id).is_some_and(|skill| skill.is_known() && skill.score * WARM >= quickest);
-            let idle = candidates.backends[at].in_flight() == 0;
             if caught_up || !load.is_new() {
                 class.end_trial();
-            } else if idle && candidates.eligible(at) && load.try_once() {
+            } else if self.is_idle(at) && load.try_once() {
                 return Some(at);
             }
             return None;
@@ -330,8 +337,7 @@ impl SkilledChoice<'_> {
         let load = &candidates.backends[at].state.load;
         let fair = self.heaviness(at) / candidates.count() as f32;
         let underused = || load.share(candidates.load.ticks(), candidates.count()) < 0.75 * fair;
-        let idle = candidates.backends[at].in_flight() == 0 && candidates.eligible(at);
-        if !idle || !load.is_new() {
+        if !load.is_new() || !self.is_idle(at) {
             return None;
         }
         if !underused() {

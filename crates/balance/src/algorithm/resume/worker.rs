@@ -132,7 +132,7 @@ impl WorkerLoad {
         }
     }
 
-    fn is_late(&self) -> bool {
+    pub(crate) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed)
     }
 

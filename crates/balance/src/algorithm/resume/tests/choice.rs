@@ -324,6 +324,28 @@ fn a_worker_that_was_slow_is_asked_again_at_once() {
     assert!(requests[0] * 20 > requests.iter().sum(), "{requests:?}");
 }
 
+/// Regression: a new worker was tried at class after class although all its responses were errors, and it was
+/// always idle.
+#[test]
+fn a_new_worker_whose_requests_fail_is_not_tried_on() {
+    let pool = plain(3);
+    let classes: Vec<String> = (0..20).map(|class| format!("{class}")).collect();
+    let serve = |pool: &Pool, now: u64| {
+        let class = &classes[now as usize * 7 % 20];
+        let picked = pool.pick(Some(class.as_bytes()), at(now * 10), &[]).unwrap();
+        let fails = picked.id() == BackendId(3);
+        let outcome = if fails { AttemptOutcome::ServerError } else { AttemptOutcome::Answered };
+        picked.finish(outcome, at(now * 10 + 5));
+        fails
+    };
+    (0..2000).for_each(|now| assert!(!serve(&pool, now)));
+    let mut backends = pool.backends().to_vec();
+    backends.push(Backend::new("http://10.0.0.9:80".parse().unwrap()));
+    let grown = pool.succeeded_by(backends, Algorithm::Resume);
+    let failed = (2000..10_000).filter(|&now| serve(&grown, now)).count();
+    assert!((1..200).contains(&failed), "{failed}");
+}
+
 /// Regression: scores that could not be were corrected only class by class, and again after each report.
 #[test]
 fn a_worker_that_boasts_in_every_class_is_found_out() {
