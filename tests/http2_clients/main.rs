@@ -222,13 +222,10 @@ fn chromium_loads_a_page_with_all_it_refers_to() {
     let url = format!("{}/", site.tls());
     let dom = run("chromium", &[&flags[..], &[profile.as_str(), url.as_str()]].concat());
     assert!(dom.contains("loaded, 8 images, rgb(1, 2, 3)"), "{dom}");
-    // The page, the style sheet, the script, the data and the images.
-    let lines = site.logged("HeadlessChrome", 12);
-    assert!(lines.iter().all(|line| line.contains(" HTTP/2.0\" ")), "{lines:#?}");
+    // A browser may ask for an icon, too, so the number of lines is not known.
     for path in ["/ ", "/style.css ", "/script.js ", "/data.json ", "/0.svg ", "/7.svg "] {
-        assert!(
-            lines.iter().any(|line| line.contains(&format!("GET {path}HTTP/2.0\" 200"))),
-            "{path}: {lines:#?}"
-        );
+        site.logged(&format!("GET {path}HTTP/2.0\" 200"), 1);
     }
+    let lines = site.logged("HeadlessChrome", 6);
+    assert!(lines.iter().all(|line| line.contains(" HTTP/2.0\" ")), "{lines:#?}");
 }
