@@ -74,7 +74,8 @@ fn within_the_operators_window_a_request_waits_for_anothers_fetch_no_longer_than
     assert_eq!(stat(&proxy, "hits_stale"), 3);
 }
 
-/// The origin's own `stale-if-error` is for errors, and slowness is no error (RFC 5861 §4). The profile `rfc` has only that.
+/// The origin's own `stale-if-error` is for errors, and slowness is no error (RFC 5861 §4). The profile `rfc`
+/// has only that.
 #[test]
 fn elsewhere_a_request_waits_for_anothers_fetch() {
     for (window, profile) in [("stale_after = \"20ms\"", "safe"), ("stale_if_error = \"1h\"", "rfc")] {
@@ -206,7 +207,8 @@ fn what_had_no_answer_in_time_is_tried_at_another_backend_only_where_the_pool_sa
     }
 }
 
-/// Regression: a client that had closed its connection kept its place in the queue, and its request was sent to the backend.
+/// Regression: a client that had closed its connection kept its place in the queue, and its request was sent
+/// to the backend.
 #[test]
 fn a_client_that_has_gone_does_not_keep_its_place() {
     let gate = Gate::new();

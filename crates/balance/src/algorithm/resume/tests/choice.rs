@@ -269,8 +269,8 @@ fn a_worker_that_fails_is_no_refuge_from_one_that_was_slow_once() {
     }
 }
 
-/// Plays these clients for these milliseconds, each with a request for one of 150 classes at a time, and returns
-/// how many each worker has answered. A worker serves all its requests at the same time, each in
+/// Plays these clients for these milliseconds, each with a request for one of 150 classes at a time, and
+/// returns how many each worker has answered. A worker serves all its requests at the same time, each in
 /// `takes(worker, now)` milliseconds. Before each choice, it `tells`.
 fn answered(
     pool: &Pool,
@@ -313,8 +313,8 @@ fn a_worker_that_becomes_slow_does_not_hold_the_clients() {
     assert!(slow * 10 > usual * 8, "{slow} requests instead of {usual}");
 }
 
-/// Regression: its scores had been corrected while it was slow. Nobody asked it for a class that others served
-/// quickly, so nothing corrected them again.
+/// Regression: its scores had been corrected while it was slow. Nobody asked it for a class that others
+/// served quickly, so nothing corrected them again.
 #[test]
 fn a_worker_that_was_slow_is_asked_again_at_once() {
     let slow_for_a_while = |worker, now| if worker == 0 && (2000..7000).contains(&now) { 1000 } else { 3 };
