@@ -68,7 +68,7 @@ def test_the_worker_alone_speaks_for_itself() -> None:
         await send({"type": "http.response.body"})
 
     worker = Worker()
-    mine = (b"worker-state", f'id="{worker.id}", rev=1, inflight=0'.encode())
+    mine = (b"worker-state", f'id="{worker.id}", rev=1, inflight=0, concurrency=1000'.encode())
     assert asgi(AsgiMiddleware(app, worker), http())[0]["headers"] == [(b"x", b"y"), mine]
     assert asgi(AsgiMiddleware(app, worker), http(headers=[]))[0]["headers"] == [(b"x", b"y")]
 
@@ -78,7 +78,7 @@ def test_a_bare_application_under_uvicorn(tmp_path: Path) -> None:
     with uvicorn_serving(AsgiMiddleware(applications.bare, worker), tmp_path) as address, Client(address) as client:
         first = client.ask("/", "a", method="POST", body=b"x" * 100_000)
         assert first.body == b"hello " + b"x" * 100_000
-        assert first.fields["worker-state"] == f'id="{worker.id}", rev=1, inflight=0, version="7"'
+        assert first.fields["worker-state"] == f'id="{worker.id}", rev=1, inflight=0, concurrency=1000, version="7"'
         assert '"a";score=' in client.ask("/", "b", known=f"{worker.id}.1").fields["worker-skills"]
         assert client.ask("/status/404", "c").status == 404
         assert client.ask("/status/500", "d").status == 500

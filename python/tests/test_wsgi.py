@@ -365,6 +365,15 @@ def test_the_length_of_a_list_is_seen_through_the_middleware() -> None:
     assert not hasattr(WsgiMiddleware(applications.plain, worker)(environ, lambda *_: lambda data: None), "__len__")
 
 
+def test_a_worker_says_how_many_requests_it_works_on(tmp_path: Path) -> None:
+    for threads, said in ((1, None), (4, "4")):
+        directory = tmp_path / str(threads)
+        directory.mkdir()
+        with serving(applications.plain, directory, threads=threads) as address, Client(address) as client:
+            assert client.ask("/", "a").state.get("concurrency") == said
+            assert client.resume().state.get("concurrency") == said
+
+
 @pytest.mark.parametrize("make", [applications.flask, applications.django], ids=["flask", "django"])
 def test_real_frameworks(make: Any, tmp_path: Path) -> None:
     worker = Worker(history=1, max_skill_age=100)

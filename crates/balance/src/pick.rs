@@ -29,6 +29,8 @@ pub struct Pick {
     ended: u64,
     /// Until when the client has kept it waiting for the body, in microseconds; at first when it was chosen.
     client_until: u64,
+    /// The requests that the backend had when it was sent. For `resume`.
+    ahead: f32,
     /// Whether the client is waited for, and not the backend.
     awaits_client: bool,
     /// Whether the request was sent, and its outcome was not reported.
@@ -151,8 +153,10 @@ impl Pool {
         let inner = self.inner();
         let at = chosen.at;
         let (id, begun) = (inner.ids()[at], micros(request.now));
-        if inner.chooser().resume().is_some() && inner.backends()[at].in_flight() <= 1 {
-            inner.backends()[at].state.load.wakes(begun);
+        let mut ahead = 0.0;
+        if inner.chooser().resume().is_some() {
+            let backend = &inner.backends()[at];
+            ahead = backend.state.load.sent(backend.in_flight().saturating_sub(1), begun);
         }
         inner.choices().record(chosen, request.class, id, request.tried, begun);
         Pick {
@@ -163,6 +167,7 @@ impl Pool {
             begun,
             ended: begun,
             client_until: begun,
+            ahead,
             awaits_client: false,
             awaited: false,
             responded: None,
@@ -284,7 +289,7 @@ impl Pick {
         match inner.chooser() {
             Chooser::PeakEwma(_) => state.latency.add(took, millis(now)),
             Chooser::Resume(resume) => {
-                let seconds = state.load.finished(self.client_until, end);
+                let seconds = resume.finished(&state.load, self.client_until, self.ahead, end);
                 if let Some(class) = self.class {
                     let latency = took / 1000.0;
                     resume.answered(self.id(), &state.load, class, seconds, latency, self.expected);

@@ -204,8 +204,13 @@ impl Balancer {
         let id = pooled.ids[number];
         let revision = worker.resume.revision;
         let instance = worker.instance(number);
-        let state =
-            WorkerState { instance: &instance, revision, in_flight: Some(worker.in_flight()), version: None };
+        let state = WorkerState {
+            instance: &instance,
+            revision,
+            in_flight: Some(worker.in_flight()),
+            concurrency: Some(worker.concurrency),
+            version: None,
+        };
         let known = || resumes.known(id).map_or(0, |known| known.revision);
         let named = |(class, score): (u32, f64)| (names[class as usize].as_slice(), score);
         // A rejected report means that the balancer is behind: it fetches the whole.

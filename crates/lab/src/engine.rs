@@ -55,7 +55,7 @@ impl Simulation<'_> {
             self.now = at;
             match next {
                 Next::Request => self.request(),
-                Next::Done { worker, life } => self.done(worker as usize, life),
+                Next::Done { worker, life, place } => self.done(worker as usize, life, place),
                 Next::Patience { place, number } => self.ask_again(place, number),
             }
             self.wake();
@@ -164,8 +164,9 @@ impl Simulation<'_> {
             let sight = |worker: &Worker| {
                 let waiting = worker.queue.iter().filter_map(|&place| in_flight[place as usize].as_ref());
                 let queued: f64 = waiting.map(|other| micros(worker, other.number, other.site)).sum();
-                let left = worker.until.saturating_sub(now) as f64;
-                (left + queued, micros(worker, request.number, request.site))
+                let left: u64 = worker.busy.iter().map(|&(_, until)| until.saturating_sub(now)).sum();
+                let wait = (left as f64 + queued) / f64::from(worker.concurrency);
+                (wait, micros(worker, request.number, request.site))
             };
             let asking = Asking { place: at, class: request.class, name, tried: &request.tried };
             let (worker, placed) = match balancer.send(asking, now, &self.workers, sight) {
@@ -186,9 +187,7 @@ impl Simulation<'_> {
                 self.in_flight[at as usize] = Some(request);
                 self.note_spread();
                 self.workers[worker].queue.push_back(at);
-                if self.workers[worker].busy.is_none() {
-                    self.begin(worker);
-                }
+                self.begin(worker);
                 return;
             }
             balancer.done(placed, AttemptOutcome::ConnectFailed, self.now);
@@ -199,10 +198,13 @@ impl Simulation<'_> {
         self.after_answer();
     }
 
-    /// Lets a worker begin with the next request of its queue.
+    /// Lets a worker begin with the next request of its queue, if it can.
     fn begin(&mut self, at: usize) {
         let Scenario { workers, seed, .. } = self.scenario;
         let worker = &mut self.workers[at];
+        if worker.busy.len() as u32 >= worker.concurrency {
+            return;
+        }
         let Some(next) = worker.queue.pop_front() else { return };
         let Some(request) = &mut self.in_flight[next as usize] else { return };
         let random = of_request(!seed, request.number);
@@ -217,22 +219,21 @@ impl Simulation<'_> {
             millis *= factor(&mut of_request(seed ^ JITTER, request.number), workers.jitter);
         }
         let micros = (millis * 1000.0) as u64;
-        worker.busy = Some(next);
-        worker.until = self.now + micros;
+        worker.busy.push((next, self.now + micros));
         worker.worked += micros;
         let life = worker.life;
         if !self.names[request.class as usize].is_empty() {
             worker.resume.served(request.class, millis / 1000.0);
         }
-        self.plan(self.now + micros, Next::Done { worker: at as u32, life });
+        self.plan(self.now + micros, Next::Done { worker: at as u32, life, place: next });
     }
 
-    fn done(&mut self, at: usize, life: u32) {
+    fn done(&mut self, at: usize, life: u32, place: u32) {
         if self.workers[at].life != life || !self.workers[at].alive {
             return;
         }
         self.note_spread();
-        let Some(place) = self.workers[at].busy.take() else { return };
+        self.workers[at].busy.retain(|&(busy, _)| busy != place);
         let Some(mut request) = self.in_flight[place as usize].take() else { return };
         self.free.push(place);
         let balancer = &mut self.balancers[request.balancer as usize];

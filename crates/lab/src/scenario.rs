@@ -112,6 +112,8 @@ pub struct Workers {
     /// The variation of these times among equal requests: standard deviation over mean, of a lognormal
     /// distribution. 0 is no variation.
     pub jitter: f64,
+    /// The requests that a worker works on at a time. They do not slow each other.
+    pub concurrency: u32,
     /// The slowness of the first workers; that of the others is 1.
     pub slowness: Vec<f64>,
     /// The most requests that a balancer has in flight to each worker; further requests wait at the balancer.
@@ -129,6 +131,7 @@ impl Default for Workers {
             fixed_ms: 5.0,
             load_ms: 10.0,
             jitter: 0.0,
+            concurrency: 1,
             slowness: Vec::new(),
             max_in_flight: None,
             history: 9999,
@@ -480,6 +483,9 @@ impl Scenario {
         not_negative("warm_up", self.warm_up as f64, MAX_REQUESTS)?;
         not_negative("workers.load_ms", workers.load_ms, MAX_MILLIS)?;
         not_negative("workers.jitter", workers.jitter, MAX_FACTOR)?;
+        if workers.concurrency == 0 {
+            return Err("workers.concurrency has to be more than 0".to_owned());
+        }
         if workers.max_in_flight == Some(0) {
             return Err("workers.max_in_flight has to be more than 0".to_owned());
         }

@@ -1,4 +1,4 @@
-//! A simulated worker: a queue, an application that serves one request at a time, a cache, a résumé.
+//! A simulated worker: a queue, an application that serves one request or some at a time, a cache, a résumé.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use crate::resume::WorkerResume;
 pub(crate) struct Worker {
     /// How many times slower than others it is.
     pub(crate) slowness: f64,
+    /// The requests that it works on at a time.
+    pub(crate) concurrency: u32,
     pub(crate) alive: bool,
     /// The requests given to it that it has not begun, by their positions among those in flight.
     pub(crate) queue: VecDeque<u32>,
-    /// The request it works on.
-    pub(crate) busy: Option<u32>,
-    /// When it will finish that.
-    pub(crate) until: u64,
-    /// Changes when it dies, so that its unfinished request is not finished.
+    /// The requests it works on, likewise, and when it will finish each.
+    pub(crate) busy: Vec<(u32, u64)>,
+    /// Changes when it dies, so that its unfinished requests are not finished.
     pub(crate) life: u32,
     pub(crate) cache: Cache,
     pub(crate) resume: WorkerResume,
@@ -30,7 +30,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// The requests that it has begun or will begin.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.queue.len() as u32 + u32::from(self.busy.is_some())
+        (self.queue.len() + self.busy.len()) as u32
     }
 
     /// The name of this life.

@@ -113,6 +113,20 @@ fn where_nothing_is_loaded_twice_the_load_alone_counts() {
     assert!(resume > 0.9 * least, "{resume} instead of {least}");
 }
 
+/// Regression: the time since the previous response counted as that of a request, so that busy workers seemed
+/// to be quick. Two workers got most requests, and others none.
+#[test]
+fn workers_that_work_on_several_requests_share_the_load() {
+    let scenario = scenario(
+        "title = 't'\nrequests = 10000\nwarm_up = 10000\n[sites]\ncount = 8\nobjects = 1\nobjects_per_request = 1\n\
+         [workers]\ncount = 8\ncache = 8\nfixed_ms = 100.0\nload_ms = 10.0\njitter = 0.1\nconcurrency = 4\n\
+         [load.clients]\ncount = 36\n[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'least_requests'\n",
+    );
+    let [resume, least] = first_phases(&scenario);
+    assert!(resume.throughput > 0.97 * least.throughput, "{resume:?} instead of {least:?}");
+    assert!(resume.fairness > 0.97, "{resume:?}");
+}
+
 /// Caches that hold everything, and loading that triples the cost of a request.
 fn cheap_loading(jitter: f64, algorithms: &str) -> Scenario {
     scenario(&format!(
@@ -183,6 +197,7 @@ fn what_cannot_be_simulated_says_why() {
         ),
         ("title = 't'\n[load.rate]\nper_second = nan", "load.rate.per_second"),
         ("title = 't'\n[load.clients]\ncount = 1\n[workers]\ncount = 0", "workers.count"),
+        ("title = 't'\n[load.clients]\ncount = 1\n[workers]\nconcurrency = 0", "workers.concurrency"),
         (
             "title = 't'\n[load.clients]\ncount = 1\n[[algorithm]]\nname = 'best'",
             "there is no algorithm \"best\"",

@@ -19,6 +19,7 @@ pub(crate) fn balanced<'a>(state: &'a resume::WorkerState<'_>) -> WorkerState<'a
         instance: &state.instance,
         revision: state.revision,
         in_flight: Some(u32::try_from(state.in_flight).unwrap_or(u32::MAX)),
+        concurrency: state.concurrency.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
         version: state.version.as_deref(),
     }
 }

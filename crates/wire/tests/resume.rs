@@ -112,6 +112,7 @@ fn worker_state_means_what_the_vectors_say() {
             instance: means["id"].as_str().unwrap().into(),
             revision: means["rev"].as_u64().unwrap(),
             in_flight: means["inflight"].as_u64().unwrap(),
+            concurrency: means["concurrency"].as_u64(),
             version: optional(&means["version"]).map(Into::into),
         };
         assert_eq!(state, meant, "{}", case["name"]);
@@ -350,8 +351,8 @@ proptest! {
     }
 
     #[test]
-    fn a_written_worker_state_is_read_back(instance in instance(), revision in integer(1), in_flight in integer(0), version in proptest::option::of("[ -~]{1,128}")) {
-        let state = WorkerState { instance: instance.into(), revision, in_flight, version: version.map(Into::into) };
+    fn a_written_worker_state_is_read_back(instance in instance(), revision in integer(1), in_flight in integer(0), concurrency in proptest::option::of(integer(1)), version in proptest::option::of("[ -~]{1,128}")) {
+        let state = WorkerState { instance: instance.into(), revision, in_flight, concurrency, version: version.map(Into::into) };
         let value = written(|out| state.write(out));
         prop_assert_eq!(WorkerState::parse(&value), Ok(state));
     }

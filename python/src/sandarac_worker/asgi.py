@@ -17,6 +17,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 AsgiApplication = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+#: The requests that an event loop works on at a time: as many as come.
+EVENT_LOOP = 1000
+
 _INSIDE_KEY = "sandarac.inside"
 _numbers = itertools.count(1)
 
@@ -33,6 +36,13 @@ class AsgiMiddleware(Middleware):
     def __init__(self, app: AsgiApplication, worker: Worker | None = None) -> None:
         super().__init__(worker)
         self.app = app
+
+    @property
+    def worker(self) -> Worker:
+        """Whose résumé this is."""
+        worker = super().worker
+        worker.concurrency = EVENT_LOOP
+        return worker
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _INSIDE_KEY in scope:

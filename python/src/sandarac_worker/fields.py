@@ -111,6 +111,7 @@ class WorkerState:
     rev: int
     inflight: int
     version: str | None = None
+    concurrency: int | None = None
 
     @classmethod
     def parse(cls, value: str) -> WorkerState:
@@ -121,7 +122,7 @@ class WorkerState:
         except StructuredError as error:
             raise Malformed("syntax", str(error)) from error
         found: dict[str, BareItem] = {}
-        for key in ("id", "rev", "inflight", "version"):
+        for key in ("id", "rev", "inflight", "concurrency", "version"):
             if key in members:
                 item, _ = members[key]
                 if isinstance(item, list):
@@ -132,16 +133,21 @@ class WorkerState:
             read_integer("rev", found.get("rev"), 1),
             read_integer("inflight", found.get("inflight"), 0),
             read_version(found["version"]) if "version" in found else None,
+            read_integer("concurrency", found["concurrency"], 1) if "concurrency" in found else None,
         )
 
     def serialize(self) -> str:
         """The field value."""
-        return write_state(self.id, self.rev, self.inflight, self.version)
+        return write_state(self.id, self.rev, self.inflight, self.version, self.concurrency)
 
 
-def write_state(instance: str, revision: int, inflight: int, version: str | None) -> str:
+def write_state(
+    instance: str, revision: int, inflight: int, version: str | None, concurrency: int | None = None
+) -> str:
     """The value of ``Worker-State``."""
     value = f'id="{instance}", rev={revision}, inflight={inflight}'
+    if concurrency is not None:
+        value = f"{value}, concurrency={concurrency}"
     return value if version is None else f"{value}, version={serialize(version)}"
 
 

@@ -18,7 +18,8 @@ worker, and when it ends. A socket stays behind only where the master is killed 
 directory removes it.
 
 ``SANDARAC_SOCKETS`` and ``SANDARAC_RESUMES`` are directories of sockets (by default ``sockets``) and of résumé files
-(by default none); ``SANDARAC_HISTORY``, ``SANDARAC_MAX_SKILL_AGE`` and ``SANDARAC_VERSION`` are as everywhere.
+(by default none); ``SANDARAC_HISTORY``, ``SANDARAC_MAX_SKILL_AGE``, ``SANDARAC_VERSION`` and
+``SANDARAC_CONCURRENCY`` (by default ``--threads``) are as everywhere.
 """
 
 from __future__ import annotations
@@ -189,6 +190,8 @@ def post_worker_init(worker: Any) -> None:
     if resumes:
         os.makedirs(resumes, exist_ok=True)
         settings["resume_file"] = os.path.join(os.path.abspath(resumes), f"worker-{_resumes[worker.age]}.json")
+    # Of a class of worker that has neither threads nor an event loop, the environment says it.
+    settings.setdefault("concurrency", worker.cfg.threads)
     # Not before: whom it replaces has been told to leave by now, and has written its résumé.
     _TAKEN[_resumes[worker.age]] = worker.age
     process_worker().configure(**settings)

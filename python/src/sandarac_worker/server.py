@@ -70,6 +70,7 @@ class Server:
             raise ValueError("there is at least 1 application thread")
         self._app = app if isinstance(app, WsgiMiddleware) else WsgiMiddleware(app, worker)
         self._worker = worker
+        worker.concurrency = threads
         self._listener = listener
         self._threads = threads
         self._limits = limits or Limits()

@@ -24,6 +24,7 @@ from .fields import (
     Malformed,
     RequestClass,
     read_fingerprint,
+    read_integer,
     read_version,
     serialize_skills,
     write_state,
@@ -53,7 +54,8 @@ class Worker:
     """What one process tells balancers of itself. Safe to use from any thread.
 
     ``history`` and ``max_skill_age`` are in requests; ``resume_file`` is read at once, and written with every
-    recomputation and by :meth:`save`; ``version`` is what pools with ``single_version`` compare.
+    recomputation and by :meth:`save`; ``version`` is what pools with ``single_version`` compare; ``concurrency`` is how
+    many requests the application can be working on at a time: its threads.
     """
 
     def __init__(
@@ -63,8 +65,15 @@ class Worker:
         max_skill_age: int | None = None,
         resume_file: str | None = None,
         version: str | None = None,
+        concurrency: int = 1,
     ) -> None:
-        self.configure(history=history, max_skill_age=max_skill_age, resume_file=resume_file, version=version)
+        self.configure(
+            history=history,
+            max_skill_age=max_skill_age,
+            resume_file=resume_file,
+            version=version,
+            concurrency=concurrency,
+        )
         _workers.add(self)
 
     def _begin_life(self) -> None:
@@ -85,9 +94,12 @@ class Worker:
         max_skill_age: int | None = None,
         resume_file: str | None = None,
         version: str | None = None,
+        concurrency: int = 1,
     ) -> None:
         """Starts over with other settings, as another instance. For servers, before the first request."""
         self.version = None if version is None else read_version(version)
+        #: Set by the server, where it knows.
+        self.concurrency = read_integer("concurrency", concurrency, 1)
         self._settings = Settings(history, max_skill_age)
         self._resume_file = resume_file
         self._begin_life()
@@ -150,7 +162,7 @@ class Worker:
         """What a response to a request that :meth:`begin` counted says of this worker."""
         with self._lock:
             resume = self._resumes.get(asked.by)
-            state = write_state(self.id, resume.revision, max(self._inflight - 1, 0), self.version)
+            state = self._state(resume.revision, max(self._inflight - 1, 0))
             changes, known = None, asked.known
             if known is not None and known.rev != resume.revision and known.id == self.id:
                 changes = resume.changes_since(known.rev)
@@ -159,6 +171,11 @@ class Worker:
         if skills is not None:
             fields.append(("Worker-Skills", skills))
         return fields
+
+    def _state(self, revision: int, inflight: int) -> str:
+        # One is what balancers assume.
+        concurrency = self.concurrency if self.concurrency > 1 else None
+        return write_state(self.id, revision, inflight, self.version, concurrency)
 
     def document(self, by: str, *, skills: bool = True) -> Document:
         """The whole résumé under the classifier with this fingerprint, or all but its skills."""
@@ -185,7 +202,7 @@ class Worker:
             return _problem(400, "Bad Request", str(error))
         head_only = method == "HEAD"
         document = self.document(by, skills=not head_only)
-        state = write_state(document.id, document.rev, document.inflight, document.version)
+        state = self._state(document.rev, document.inflight)
         fields = [("ETag", document.etag), ("Worker-State", state), ("Cache-Control", "no-store")]
         if if_none_match is not None and _matches(if_none_match, document.etag):
             return Answer(304, "Not Modified", fields)
@@ -281,8 +298,8 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def process_worker() -> Worker:
     """The worker that this process is: what middleware uses that was given none. Made on first use, with the settings
-    of the environment: ``SANDARAC_HISTORY``, ``SANDARAC_MAX_SKILL_AGE``, ``SANDARAC_RESUME_FILE`` and
-    ``SANDARAC_VERSION``.
+    of the environment: ``SANDARAC_HISTORY``, ``SANDARAC_MAX_SKILL_AGE``, ``SANDARAC_RESUME_FILE``,
+    ``SANDARAC_VERSION`` and ``SANDARAC_CONCURRENCY``.
     """
     global _process_worker
     with _process_lock:
@@ -314,7 +331,7 @@ def settings_from(environment: dict[str, str]) -> dict[str, Any]:
     """Settings of :class:`Worker` out of environment variables. Raises ``ValueError`` for a value that is none, naming
     its variable."""
     settings: dict[str, Any] = {}
-    for name in ("history", "max_skill_age", "resume_file", "version"):
+    for name in ("history", "max_skill_age", "resume_file", "version", "concurrency"):
         variable = f"SANDARAC_{name.upper()}"
         value = environment.get(variable)
         if value:
@@ -344,5 +361,6 @@ def read_count(text: str) -> int:
 _SETTINGS: dict[str, tuple[Callable[[str], Any], str]] = {
     "history": (read_count, "a number of requests, at least 1, such as 9999"),
     "max_skill_age": (read_count, "a number of requests, at least 1; leave it out for 10 × history"),
+    "concurrency": (read_count, "a number of requests, at least 1, such as 4"),
     "version": (read_version, f"1 to {MAX_VERSION} characters of ASCII, none of them a control character"),
 }

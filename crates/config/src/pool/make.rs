@@ -217,6 +217,7 @@ fn resume(table: &ResumeTable, classifier: Option<&Classifier>, report: &mut Rep
         variance: table.variance.get(),
         backlog_history: table.backlog_history.get(),
         exploration: table.exploration.get(),
+        concurrency: table.concurrency.get(),
         skills: table.skills,
         classifier: classifier.map_or(0, Classifier::fingerprint),
         max_classes: table.max_classes.get() as usize,

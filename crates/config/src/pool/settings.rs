@@ -165,6 +165,9 @@ settings! {
         backlog_history: Bounded<1, 1_000_000> = Bounded::default_of(ResumeSettings::default().backlog_history);
         /// The share of requests that may be used to introduce an underused worker to a class; 0 for none.
         exploration: Decimal<0, 1_000> = Decimal::default_of(ResumeSettings::default().exploration);
+        /// The most requests that a worker works on at a time, if it does not report that itself. With a value that is
+        /// too small, a busy worker seems to be quicker than an idle one.
+        concurrency: Bounded<1, 10_000> = Bounded::default_of(ResumeSettings::default().concurrency);
         /// The most classes known at a time.
         max_classes: Bounded<1, 10_000_000> = Bounded::default_of(ResumeSettings::default().max_classes as u32);
         /// Where skills come from. `reported`: from the workers, which keep résumés. `inferred`: from response times

@@ -102,6 +102,7 @@ fn everything_of_a_pool_is_read() {
         variance = 2.5
         backlog_history = 20
         exploration = 0
+        concurrency = 4
         max_classes = 500
         skills = \"inferred\"
         skills_file = \"/var/lib/skills\"
@@ -137,6 +138,7 @@ fn everything_of_a_pool_is_read() {
                 variance: 2.5,
                 backlog_history: 20,
                 exploration: 0.0,
+                concurrency: 4,
                 max_classes: 500,
                 skills: SkillSource::Inferred,
                 classifier: classifier.fingerprint(),

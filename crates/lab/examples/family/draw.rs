@@ -89,6 +89,17 @@ pub(crate) fn scenario(number: u32) -> Drawn {
     }
 }
 
+impl Drawn {
+    /// The same, with workers that work on `concurrency` requests at a time, and as many times more clients.
+    pub(crate) fn with_concurrency(mut self, concurrency: u32) -> Drawn {
+        self.scenario.workers.concurrency = concurrency;
+        if let Load::Clients { count, .. } = &mut self.scenario.load {
+            *count *= concurrency;
+        }
+        self
+    }
+}
+
 /// Requests before and in the measurement of [`plenty`]: classes spread slowly.
 const LONG: u64 = 240_000;
 

@@ -15,6 +15,7 @@
 //! - `--jobs N`: simulations at a time (as many as there are cores)
 //! - `--scenarios FROM..TO`: these (0..100); 100 is the case with plenty of memory, and greater numbers are
 //!   scenarios that the choice was not tuned on
+//! - `--concurrency N`: workers work on this many requests at a time, and there are as many times more clients
 //! - `--algorithms A,B`: only these; a label that begins with `resume` is `resume`
 //! - `--save FILE`: writes the results, a JSON object a line
 //! - `--with FILE`: takes results from there instead of simulating them again; may be repeated
@@ -47,6 +48,7 @@ fn main() {
         .scenarios
         .clone()
         .map(|number| if number == PLENTY { draw::plenty() } else { draw::scenario(number) })
+        .map(|drawn| drawn.with_concurrency(options.concurrency))
         .collect();
     let new = run::simulate_all(&drawn, &options, &outcomes);
     if let Some(file) = &options.save {
@@ -64,6 +66,7 @@ fn main() {
 pub(crate) struct Options {
     seeds: u64,
     jobs: usize,
+    concurrency: u32,
     scenarios: std::ops::RangeInclusive<u32>,
     algorithms: Vec<String>,
     save: Option<String>,
@@ -77,6 +80,7 @@ impl Options {
         let mut options = Options {
             seeds: 3,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            concurrency: 1,
             scenarios: 0..=PLENTY,
             algorithms: run::USUAL.map(str::to_owned).to_vec(),
             save: None,
@@ -90,6 +94,7 @@ impl Options {
             match name.as_str() {
                 "--seeds" => options.seeds = u64::from(number()),
                 "--jobs" => options.jobs = number() as usize,
+                "--concurrency" => options.concurrency = number(),
                 "--scenarios" => {
                     let (from, to) = value.split_once("..").expect("FROM..TO");
                     let bound = |text: &str| text.parse().expect("the number of a scenario");

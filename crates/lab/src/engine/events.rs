@@ -69,7 +69,8 @@ impl Simulation<'_> {
         let Some(worker) = self.workers.get_mut(at) else { return };
         worker.alive = false;
         worker.life += 1;
-        let lost: Vec<u32> = worker.busy.take().into_iter().chain(worker.queue.drain(..)).collect();
+        let busy = worker.busy.drain(..).map(|(place, _)| place);
+        let lost: Vec<u32> = busy.chain(worker.queue.drain(..)).collect();
         for place in lost {
             if let Some(request) = &mut self.in_flight[place as usize]
                 && let Some(placed) = request.placed.take()

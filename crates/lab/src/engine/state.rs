@@ -19,8 +19,8 @@ use crate::worker::Worker;
 pub(super) enum Next {
     /// A request arrives.
     Request,
-    /// A worker finishes its current request, unless it died since this life.
-    Done { worker: u32, life: u32 },
+    /// A worker finishes a request, unless it died since this life.
+    Done { worker: u32, life: u32, place: u32 },
     /// The patience of a request that waits for a certain place is over.
     Patience { place: u32, number: u64 },
 }
@@ -126,10 +126,10 @@ impl<'a> Simulation<'a> {
         let workers = &self.scenario.workers;
         Worker {
             slowness,
+            concurrency: workers.concurrency,
             alive: true,
             queue: Default::default(),
-            busy: None,
-            until: 0,
+            busy: Vec::new(),
             life: 0,
             cache: Cache::new(workers.cache, self.demand.objects()),
             resume: WorkerResume::new(self.demand.classes(), workers.history),

@@ -20,6 +20,8 @@ crate::faults::faults! {
         Rev = "rev" "not a revision of 1 or more",
         /// Missing, or not an integer from 0.
         InFlight = "inflight" "not a number of requests",
+        /// Not an integer from 1.
+        Concurrency = "concurrency" "not a number of requests, 1 or more",
         /// Not 1 to [`super::MAX_VERSION`] bytes of 0x20 to 0x7E.
         Version = "version" "not a version of 1 to 128 printable bytes",
         /// Missing, or not an integer from 1.

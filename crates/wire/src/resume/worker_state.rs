@@ -18,6 +18,8 @@ pub struct WorkerState<'a> {
     pub revision: u64,
     /// The requests in progress, from all balancers, without the one this responds to.
     pub in_flight: u64,
+    /// The most requests that it works on at a time: 1 or more.
+    pub concurrency: Option<u64>,
     /// The version of the software it runs.
     pub version: Option<Cow<'a, str>>,
 }
@@ -48,6 +50,13 @@ impl<'a> WorkerState<'a> {
         let (instance, rest) = rest.split_at(rest.iter().position(|&byte| byte == b'"')?);
         let (revision, rest) = digits(rest.strip_prefix(b"\", rev=")?)?;
         let (in_flight, rest) = digits(rest.strip_prefix(b", inflight=")?)?;
+        let (concurrency, rest) = match rest.strip_prefix(b", concurrency=") {
+            Some(rest) => {
+                let (concurrency, rest) = digits(rest)?;
+                (Some(text::within(concurrency, 1)?), rest)
+            }
+            None => (None, rest),
+        };
         let version = match rest {
             b"" => None,
             rest => {
@@ -60,6 +69,7 @@ impl<'a> WorkerState<'a> {
             instance: std::str::from_utf8(text::is_instance(instance).then_some(instance)?).ok()?.into(),
             revision: text::within(revision, 1)?,
             in_flight,
+            concurrency,
             version: version.map(Cow::Borrowed),
         })
     }
@@ -70,6 +80,7 @@ impl<'a> WorkerState<'a> {
             instance: Err(Malformed::Id),
             revision: Err(Malformed::Rev),
             in_flight: Err(Malformed::InFlight),
+            concurrency: Ok(None),
             version: Ok(None),
         };
         let members =
@@ -78,6 +89,7 @@ impl<'a> WorkerState<'a> {
             instance: members.instance?,
             revision: members.revision?,
             in_flight: members.in_flight?,
+            concurrency: members.concurrency?,
             version: members.version?,
         })
     }
@@ -88,6 +100,7 @@ impl<'a> WorkerState<'a> {
             instance: Cow::Owned(self.instance.into_owned()),
             revision: self.revision,
             in_flight: self.in_flight,
+            concurrency: self.concurrency,
             version: self.version.map(|version| Cow::Owned(version.into_owned())),
         }
     }
@@ -102,6 +115,9 @@ impl<'a> WorkerState<'a> {
         }
         text::within(self.revision, 1).ok_or(Malformed::Rev)?;
         text::within(self.in_flight, 0).ok_or(Malformed::InFlight)?;
+        if self.concurrency.is_some_and(|concurrency| text::within(concurrency, 1).is_none()) {
+            return Err(Malformed::Concurrency);
+        }
         if self.version.as_ref().is_some_and(|version| !text::is_version(version.as_bytes())) {
             return Err(Malformed::Version);
         }
@@ -111,6 +127,10 @@ impl<'a> WorkerState<'a> {
         text::put_integer(out, self.revision);
         out.extend_from_slice(b", inflight=");
         text::put_integer(out, self.in_flight);
+        if let Some(concurrency) = self.concurrency {
+            out.extend_from_slice(b", concurrency=");
+            text::put_integer(out, concurrency);
+        }
         if let Some(version) = &self.version {
             out.extend_from_slice(b", version=");
             text::put_string(out, version.as_bytes());
@@ -134,6 +154,7 @@ struct Members<'a> {
     instance: Result<Cow<'a, str>, Malformed>,
     revision: Result<u64, Malformed>,
     in_flight: Result<u64, Malformed>,
+    concurrency: Result<Option<u64>, Malformed>,
     version: Result<Option<Cow<'a, str>>, Malformed>,
 }
 
@@ -173,6 +194,7 @@ impl<'de> Member<'_, 'de> {
             }
             "rev" => members.revision = integer(1).ok_or(Malformed::Rev),
             "inflight" => members.in_flight = integer(0).ok_or(Malformed::InFlight),
+            "concurrency" => members.concurrency = integer(1).map(Some).ok_or(Malformed::Concurrency),
             "version" => {
                 let version = text.filter(|text| text::is_version(text.as_bytes()));
                 members.version = version.map(Some).ok_or(Malformed::Version);
@@ -225,7 +247,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_short_way_reads_what_the_long_way_reads(
-            value in "id=\"[A-z\\d._-]{0,34}\"[, ]{0,2} ?rev=[0-9]{0,16}, inflight=-?[0-9]{1,16}(, version=\"[ -~]{0,4}\"?)?[ ,]?"
+            value in "id=\"[A-z\\d._-]{0,34}\"[, ]{0,2} ?rev=[0-9]{0,16}, inflight=-?[0-9]{1,16}(, concurrency=[0-9]{1,16})?(, version=\"[ -~]{0,4}\"?)?[ ,]?"
         ) {
             if let Some(read) = WorkerState::canonical(value.as_bytes()) {
                 prop_assert_eq!(WorkerState::general(value.as_bytes()), Ok(read));
@@ -233,8 +255,8 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read_the_short_way(instance in "[A-Za-z0-9_-]{1,32}", revision in 1..=999_999_999_999_999u64, in_flight in 0..=999_999_999_999_999u64, version in proptest::option::of("[ !#-\\[\\]-~]{1,128}")) {
-            let state = WorkerState { instance: instance.into(), revision, in_flight, version: version.map(Cow::Owned) };
+        fn what_is_written_is_read_the_short_way(instance in "[A-Za-z0-9_-]{1,32}", revision in 1..=999_999_999_999_999u64, in_flight in 0..=999_999_999_999_999u64, concurrency in proptest::option::of(1..=999_999_999_999_999u64), version in proptest::option::of("[ !#-\\[\\]-~]{1,128}")) {
+            let state = WorkerState { instance: instance.into(), revision, in_flight, concurrency, version: version.map(Cow::Owned) };
             let mut value = Vec::new();
             prop_assert_eq!(state.write(&mut value), Ok(()));
             prop_assert_eq!(WorkerState::canonical(&value), Some(state));

@@ -143,6 +143,12 @@ impl Resume {
         backend.state.load.ended(expected.work);
     }
 
+    /// Notes that a worker has finished a request given to it at `begun`, behind `ahead` others, at `now`, in
+    /// microseconds. Returns the seconds of work on it.
+    pub(crate) fn finished(&self, worker: &WorkerLoad, begun: u64, ahead: f32, now: u64) -> f32 {
+        worker.finished(begun, ahead, now, self.settings.concurrency)
+    }
+
     /// Notes a response of a worker, which worked on it for `seconds`, after `latency` seconds.
     pub(crate) fn answered(
         &self,

@@ -12,6 +12,8 @@ pub struct ResumeSettings {
     pub backlog_history: u32,
     /// The share of requests that may be used to introduce an underused worker to a class.
     pub exploration: f64,
+    /// The most requests that a worker which does not report it works on at a time.
+    pub concurrency: u32,
     /// The source of skills.
     pub skills: SkillSource,
     /// The fingerprint of the classifier that the skills belong to. A pool that succeeds one with another
@@ -37,6 +39,7 @@ impl Default for ResumeSettings {
             variance: 4.0,
             backlog_history: 9,
             exploration: 0.02,
+            concurrency: 1,
             skills: SkillSource::Reported,
             classifier: 0,
             max_classes: 100_000,

@@ -34,6 +34,8 @@ pub(crate) struct WorkerLoad {
     trials: AtomicU32,
     /// Whether it is late: it responds much later than others.
     late: AtomicBool,
+    /// The most requests that it works on at a time; 0 if it does not report it.
+    concurrency: AtomicU32,
     /// Seconds that it spends on a request of an unknown class.
     pub(crate) cold: DecayedMean,
     /// How often it is given an unknown class.
@@ -62,12 +64,16 @@ impl WorkerLoad {
         self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that an idle worker gets work again at `now`, in microseconds.
-    pub(crate) fn wakes(&self, now: u64) {
-        if self.is_late() {
-            self.delay.set(self.delay.get() * self.fading(now), self.delay.weight());
+    /// Notes that it is sent a request at `now`, in microseconds, while it has `ahead` others of this
+    /// balancer. Returns how many it has of all.
+    pub(crate) fn sent(&self, ahead: u32, now: u64) -> f32 {
+        if ahead == 0 {
+            if self.is_late() {
+                self.delay.set(self.delay.get() * self.fading(now), self.delay.weight());
+            }
+            self.since.fetch_max(now, Ordering::Relaxed);
         }
-        self.since.fetch_max(now, Ordering::Relaxed);
+        ahead as f32 + self.others(now / 1000)
     }
 
     /// Notes that it was given a request of `work` microseconds at this tick and at `now`, in microseconds.
@@ -185,12 +191,23 @@ impl WorkerLoad {
         if self.cold.weight() < ENOUGH { 1.0 } else { (self.cold.get() / cold).clamp(0.1, 10.0) }
     }
 
-    /// Notes that a request given to it at `begun` has ended at `now`, both in microseconds. It is assumed to
-    /// have worked on it since the previous one ended. Returns the seconds of that work.
-    pub(crate) fn finished(&self, begun: u64, now: u64) -> f32 {
+    /// Notes that a request given to it at `begun`, behind `ahead` others, has ended at `now`, both in
+    /// microseconds. Returns the seconds of work on it. A worker that works on one at a time is assumed to
+    /// have begun with it when the previous one ended. Otherwise that would be the shorter the more it works
+    /// on, so its requests are assumed to take equal times, and to wait for those that it cannot begin.
+    pub(crate) fn finished(&self, begun: u64, ahead: f32, now: u64, concurrency: u32) -> f32 {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
+        let concurrency = match self.concurrency.load(Ordering::Relaxed) {
+            0 => concurrency,
+            reported => reported,
+        };
+        let (begun, part) = if concurrency == 1 {
+            (begun.max(before), 1.0)
+        } else {
+            (begun, concurrency as f32 / (concurrency as f32).max(ahead + 1.0))
+        };
         // A time of zero could not be compared with longer ones.
-        let seconds = now.saturating_sub(begun.max(before)).max(1) as f32 * 1e-6;
+        let seconds = now.saturating_sub(begun).max(1) as f32 * 1e-6 * part;
         self.pace.add(seconds, 1.0 - 1.0 / 32.0);
         seconds
     }
@@ -259,6 +276,15 @@ impl WorkerLoad {
         }
         let age = (now as u32).wrapping_sub(word as u32) as f32;
         others as f32 * (1.0 - age / FADE_MILLIS).max(0.0)
+    }
+
+    /// Notes the most requests that it works on at a time, if it reports that.
+    pub(crate) fn works_on(&self, concurrency: Option<u32>) {
+        let concurrency = concurrency.unwrap_or(0);
+        // It seldom changes, so usually nothing is written.
+        if self.concurrency.load(Ordering::Relaxed) != concurrency {
+            self.concurrency.store(concurrency, Ordering::Relaxed);
+        }
     }
 
     /// Whether it joined others that had their share already, and has not found its own.

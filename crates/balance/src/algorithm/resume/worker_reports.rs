@@ -198,6 +198,7 @@ impl Resumes<'_> {
             // The request being answered is counted by the balancer, but not by the worker.
             let own = backend.in_flight().saturating_sub(1);
             backend.state.load.told(in_flight, own, millis(now));
+            backend.state.load.works_on(said.concurrency);
         }
         self.pool.version_of(worker, said, contact);
         if self.resume.settings.skills != SkillSource::Reported {

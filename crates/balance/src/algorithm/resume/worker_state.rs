@@ -18,6 +18,10 @@ pub struct WorkerState<'a> {
     pub revision: u64,
     /// The requests that it has begun and not ended, of all balancers, without the one being answered.
     pub in_flight: Option<u32>,
+    /// The most requests that it works on at a time. [`ResumeSettings::concurrency`] if it does not report it.
+    ///
+    /// [`ResumeSettings::concurrency`]: super::ResumeSettings::concurrency
+    pub concurrency: Option<u32>,
     /// Its version, for pools in which only one version serves.
     pub version: Option<&'a str>,
 }

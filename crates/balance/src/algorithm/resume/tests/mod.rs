@@ -62,6 +62,36 @@ fn skills_go_on_over_changes_of_the_pool_unless_the_classifier_changed() {
 }
 
 #[test]
+fn the_time_of_a_request_does_not_depend_on_those_beside_it() {
+    let inferred = |concurrency| {
+        pool(
+            1,
+            settings(|resume| {
+                resume.skills = SkillSource::Inferred;
+                resume.concurrency = concurrency;
+            }),
+        )
+    };
+    let (one, four, told) = (inferred(1), inferred(4), inferred(1));
+    let state =
+        WorkerState { instance: "i", revision: 1, in_flight: Some(0), concurrency: Some(4), version: None };
+    told.resumes().unwrap().heard(BackendId(0), &state, NOW);
+    for (pool, right) in [(one, false), (four, true), (told, true)] {
+        for round in 0..10 {
+            // Each takes 100 ms, and the last four begin when the first four are done.
+            let begun = at(round * 1000);
+            let mut picks: Vec<_> = (0..8).map(|_| pool.pick(Some(b"a"), begun, &[]).unwrap()).collect();
+            for (number, pick) in picks.drain(..).enumerate() {
+                let millis = if number < 4 { 100 } else { 200 };
+                pick.finish(AttemptOutcome::Answered, begun + Duration::from_millis(millis));
+            }
+        }
+        let score = pool.save_skills().workers[0].skills[0].1;
+        assert_eq!((8.0..11.0).contains(&score), right, "{score} instead of 10");
+    }
+}
+
+#[test]
 fn skills_are_inferred_from_latencies_and_survive_a_restart() {
     let inferred = || pool(2, settings(|resume| resume.skills = SkillSource::Inferred));
     let first = inferred();
@@ -134,7 +164,8 @@ proptest! {
                 2 => resumes.forget(worker),
                 3 => {
                     let in_flight = Some(class[0].into());
-                    let state = WorkerState { instance: "b", revision: 1, in_flight, version: None };
+                    let concurrency = Some(class[0].into());
+                    let state = WorkerState { instance: "b", revision: 1, in_flight, concurrency, version: None };
                     resumes.heard(worker, &state, NOW);
                 }
                 _ => {

@@ -7,7 +7,13 @@ fn the_version_that_most_run_serves_and_a_tie_keeps_the_one_in_service() {
     let single = Settings { single_version: true, ..Algorithm::Resume.into() };
     let pool = Pool::new("app", (0..4).map(backend).collect(), single);
     let announce = |worker: u32, version: &str| {
-        let state = WorkerState { instance: "i", revision: 0, in_flight: None, version: Some(version) };
+        let state = WorkerState {
+            instance: "i",
+            revision: 0,
+            in_flight: None,
+            concurrency: None,
+            version: Some(version),
+        };
         pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
     };
     let serving = || {
@@ -35,8 +41,13 @@ fn what_an_earlier_start_of_a_worker_says_late_does_not_change_its_version() {
     let single = Settings { single_version: true, ..Algorithm::Resume.into() };
     let pool = Pool::new("app", (0..2).map(backend).collect(), single);
     let resumes = pool.resumes().unwrap();
-    let state =
-        |instance, version| WorkerState { instance, revision: 1, in_flight: None, version: Some(version) };
+    let state = |instance, version| WorkerState {
+        instance,
+        revision: 1,
+        in_flight: None,
+        concurrency: None,
+        version: Some(version),
+    };
     let version = || pool.report(NOW)[0].version.clone().unwrap_or_default();
     let worker = BackendId(0);
     // If it was never identified, every report counts.
@@ -65,7 +76,13 @@ fn a_request_that_has_tried_all_of_the_version_that_serves_goes_to_another() {
     let full = (0..4).map(|n| backend(n).max_in_flight(1)).collect();
     let pool = Pool::new("app", full, single);
     for (worker, version) in [(0, "1"), (1, "1"), (2, "2"), (3, "2")] {
-        let state = WorkerState { instance: "i", revision: 0, in_flight: None, version: Some(version) };
+        let state = WorkerState {
+            instance: "i",
+            revision: 0,
+            in_flight: None,
+            concurrency: None,
+            version: Some(version),
+        };
         pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
     }
     let first = pick(&pool, b"a").id().0;
