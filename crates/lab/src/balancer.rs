@@ -172,13 +172,14 @@ impl Balancer {
     /// Ends a request.
     pub(crate) fn done(&mut self, placed: Placed, outcome: AttemptOutcome, now: u64) {
         match (self, placed) {
-            (Balancer::Pool(pooled), Placed::Pick(pick)) => {
+            (Balancer::Pool(pooled), Placed::Pick(mut pick)) => {
+                let now = Duration::from_micros(now);
+                if outcome == AttemptOutcome::Answered {
+                    pick.responded(now);
+                }
                 // Nothing is learnt from an aborted request.
                 let silent = (pooled.frozen || pooled.uncorrected) && outcome == AttemptOutcome::Answered;
-                pick.finish(
-                    if silent { AttemptOutcome::Aborted } else { outcome },
-                    Duration::from_micros(now),
-                );
+                pick.finish(if silent { AttemptOutcome::Aborted } else { outcome }, now);
             }
             (Balancer::Lard(lard), Placed::Lard(worker)) => lard.done(worker),
             (Balancer::Published(published), Placed::Published(worker)) => published.done(worker),

@@ -113,6 +113,18 @@ fn where_nothing_is_loaded_twice_the_load_alone_counts() {
     assert!(resume > 0.9 * least, "{resume} instead of {least}");
 }
 
+/// Regression: the balancer was not told that responses came, so workers with requests all the time counted as
+/// silent after a second. Their classes moved to others, which loaded the data again: 721 requests a second.
+#[test]
+fn a_worker_that_is_always_busy_is_not_silent() {
+    let scenario = scenario(
+        "title = 't'\nrequests = 20000\nwarm_up = 20000\n[sites]\ncount = 40\n[workers]\ncount = 8\ncache = 700\n\
+         [load.clients]\ncount = 80\n[[algorithm]]\nname = 'resume'\n[[algorithm]]\nname = 'published'\n",
+    );
+    let [resume, published] = first_phases(&scenario);
+    assert!(resume.throughput > published.throughput, "{resume:?} instead of {published:?}");
+}
+
 /// Regression: the time since the previous response counted as that of a request, so that busy workers seemed
 /// to be quick. Two workers got most requests, and others none.
 #[test]
