@@ -29,8 +29,8 @@ pub struct Pick {
     ended: u64,
     /// Until when the client has kept it waiting for the body, in microseconds; at first when it was chosen.
     client_until: u64,
-    /// The requests that the backend had when it was sent. For `resume`.
-    ahead: f32,
+    /// The requests of this balancer that the backend had when it was sent.
+    ahead: u32,
     /// Whether the client is waited for, and not the backend.
     awaits_client: bool,
     /// Whether the request was sent, and its outcome was not reported.
@@ -153,10 +153,9 @@ impl Pool {
         let inner = self.inner();
         let at = chosen.at;
         let (id, begun) = (inner.ids()[at], micros(request.now));
-        let mut ahead = 0.0;
-        if inner.chooser().resume().is_some() {
-            let backend = &inner.backends()[at];
-            ahead = backend.state.load.sent(backend.in_flight().saturating_sub(1), begun);
+        let ahead = inner.backends()[at].in_flight().saturating_sub(1);
+        if inner.chooser().resume().is_some() && ahead == 0 {
+            inner.backends()[at].state.load.wakes(begun);
         }
         inner.choices().record(chosen, request.class, id, request.tried, begun);
         Pick {

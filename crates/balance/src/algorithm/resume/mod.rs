@@ -145,7 +145,7 @@ impl Resume {
 
     /// Notes that a worker has finished a request given to it at `begun`, behind `ahead` others, at `now`, in
     /// microseconds. Returns the seconds of work on it.
-    pub(crate) fn finished(&self, worker: &WorkerLoad, begun: u64, ahead: f32, now: u64) -> f32 {
+    pub(crate) fn finished(&self, worker: &WorkerLoad, begun: u64, ahead: u32, now: u64) -> f32 {
         worker.finished(begun, ahead, now, self.settings.concurrency)
     }
 

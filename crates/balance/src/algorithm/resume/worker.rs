@@ -64,16 +64,12 @@ impl WorkerLoad {
         self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that it is sent a request at `now`, in microseconds, while it has `ahead` others of this
-    /// balancer. Returns how many it has of all.
-    pub(crate) fn sent(&self, ahead: u32, now: u64) -> f32 {
-        if ahead == 0 {
-            if self.is_late() {
-                self.delay.set(self.delay.get() * self.fading(now), self.delay.weight());
-            }
-            self.since.fetch_max(now, Ordering::Relaxed);
+    /// Notes that an idle worker gets work again at `now`, in microseconds.
+    pub(crate) fn wakes(&self, now: u64) {
+        if self.is_late() {
+            self.delay.set(self.delay.get() * self.fading(now), self.delay.weight());
         }
-        ahead as f32 + self.others(now / 1000)
+        self.since.fetch_max(now, Ordering::Relaxed);
     }
 
     /// Notes that it was given a request of `work` microseconds at this tick and at `now`, in microseconds.
@@ -191,11 +187,12 @@ impl WorkerLoad {
         if self.cold.weight() < ENOUGH { 1.0 } else { (self.cold.get() / cold).clamp(0.1, 10.0) }
     }
 
-    /// Notes that a request given to it at `begun`, behind `ahead` others, has ended at `now`, both in
-    /// microseconds. Returns the seconds of work on it. A worker that works on one at a time is assumed to
-    /// have begun with it when the previous one ended. Otherwise that would be the shorter the more it works
-    /// on, so its requests are assumed to take equal times, and to wait for those that it cannot begin.
-    pub(crate) fn finished(&self, begun: u64, ahead: f32, now: u64, concurrency: u32) -> f32 {
+    /// Notes that a request given to it at `begun`, behind `ahead` others of this balancer, has ended at
+    /// `now`, both in microseconds. Returns the seconds of work on it. A worker that works on one at a time
+    /// is assumed to have begun with it when the previous one ended. Otherwise that would be the shorter the
+    /// more it works on, so its requests are assumed to take equal times, and to wait for those that it
+    /// cannot begin.
+    pub(crate) fn finished(&self, begun: u64, ahead: u32, now: u64, concurrency: u32) -> f32 {
         let before = self.since.fetch_max(now, Ordering::Relaxed);
         let concurrency = match self.concurrency.load(Ordering::Relaxed) {
             0 => concurrency,
@@ -204,7 +201,8 @@ impl WorkerLoad {
         let (begun, part) = if concurrency == 1 {
             (begun.max(before), 1.0)
         } else {
-            (begun, concurrency as f32 / (concurrency as f32).max(ahead + 1.0))
+            // Those of other balancers do not count: the worker could report any number of them.
+            (begun, concurrency as f32 / concurrency.max(ahead.saturating_add(1)) as f32)
         };
         // A time of zero could not be compared with longer ones.
         let seconds = now.saturating_sub(begun).max(1) as f32 * 1e-6 * part;

@@ -72,14 +72,20 @@ fn the_time_of_a_request_does_not_depend_on_those_beside_it() {
             }),
         )
     };
-    let (one, four, told) = (inferred(1), inferred(4), inferred(1));
-    let state =
-        WorkerState { instance: "i", revision: 1, in_flight: Some(0), concurrency: Some(4), version: None };
-    told.resumes().unwrap().heard(BackendId(0), &state, NOW);
-    for (pool, right) in [(one, false), (four, true), (told, true)] {
+    // Regression: the requests of other balancers that a worker reported made it look quick.
+    let state = |concurrency| WorkerState {
+        instance: "i",
+        revision: 1,
+        in_flight: Some(1000),
+        concurrency,
+        version: None,
+    };
+    for (set, reported, right) in [(1, None, false), (4, None, true), (1, Some(4), true)] {
+        let pool = inferred(set);
         for round in 0..10 {
             // Each takes 100 ms, and the last four begin when the first four are done.
             let begun = at(round * 1000);
+            pool.resumes().unwrap().heard(BackendId(0), &state(reported), begun);
             let mut picks: Vec<_> = (0..8).map(|_| pool.pick(Some(b"a"), begun, &[]).unwrap()).collect();
             for (number, pick) in picks.drain(..).enumerate() {
                 let millis = if number < 4 { 100 } else { 200 };
