@@ -177,13 +177,8 @@ fn a_pool_without_classes_tells_of_none() {
 fn what_a_worker_said_of_itself_is_in_its_report() {
     let pool = pool(2, Algorithm::Resume);
     skilled(&pool, 0, &[("a", 10.0)]);
-    let said = WorkerState {
-        instance: "worker-0",
-        revision: 1,
-        in_flight: None,
-        concurrency: None,
-        version: Some("2026-11"),
-    };
+    let said =
+        WorkerState { instance: "worker-0", revision: 1, version: Some("2026-11"), ..WorkerState::default() };
     pool.resumes().unwrap().heard(pool.ids()[0], &said, NOW);
     let report = pool.report(NOW);
     assert_eq!(report[0].version.as_deref(), Some("2026-11"));

@@ -309,13 +309,8 @@ mod tests {
         let pool = pool(3, settings);
         let mut watch = Watch::new(&pool, at(0));
         let runs = |place: usize, version| {
-            let said = WorkerState {
-                instance: "x",
-                revision: 1,
-                in_flight: None,
-                concurrency: None,
-                version: Some(version),
-            };
+            let said =
+                WorkerState { instance: "x", revision: 1, version: Some(version), ..WorkerState::default() };
             pool.resumes().unwrap().heard(pool.ids()[place], &said, at(0));
         };
         (0..3).for_each(|place| runs(place, "1"));

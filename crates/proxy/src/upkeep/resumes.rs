@@ -200,7 +200,7 @@ fn take(
         Ok(believed) => {
             shared.passed_over(counters, &live, worker, &believed);
             let version = document.version.as_deref();
-            let said = WorkerState { instance, revision, in_flight: None, concurrency: None, version };
+            let said = WorkerState { instance, revision, version, ..WorkerState::default() };
             resumes.met(worker, &said, since, shared.epoch.elapsed());
             FetchOutcome::Known
         }

@@ -10,7 +10,7 @@ pub struct Known {
 }
 
 /// A worker's report in each response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerState<'a> {
     /// The instance of the worker, new with each start.
     pub instance: &'a str,

@@ -157,8 +157,7 @@ fn a_worker_that_others_load_is_spared() {
     tell(&pool, 1, &[("a", 99.0)]);
     let answered = pick(&pool, b"a");
     assert_eq!(answered.id().0, 0);
-    let state =
-        WorkerState { instance: "i0", revision: 1, in_flight: Some(7), concurrency: None, version: None };
+    let state = WorkerState { instance: "i0", revision: 1, in_flight: Some(7), ..WorkerState::default() };
     assert_eq!(pool.resumes().unwrap().heard(answered.id(), &state, NOW), Heard::Current);
     answered.finish(AttemptOutcome::Answered, at(10));
     assert_eq!(pool.pick(Some(b"a"), at(20), &[]).unwrap().id().0, 1);

@@ -78,7 +78,7 @@ fn the_time_of_a_request_does_not_depend_on_those_beside_it() {
         revision: 1,
         in_flight: Some(1000),
         concurrency,
-        version: None,
+        ..WorkerState::default()
     };
     for (set, reported, right) in [(1, None, false), (4, None, true), (1, Some(4), true)] {
         let pool = inferred(set);

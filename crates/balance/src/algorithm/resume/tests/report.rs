@@ -6,13 +6,7 @@ use super::*;
 fn what_a_worker_says_tells_whether_its_resume_is_known() {
     let pool = plain(2);
     let resumes = pool.resumes().unwrap();
-    let state = |instance, revision| WorkerState {
-        instance,
-        revision,
-        in_flight: None,
-        concurrency: None,
-        version: None,
-    };
+    let state = |instance, revision| WorkerState { instance, revision, ..WorkerState::default() };
     let worker = BackendId(0);
     assert_eq!(resumes.heard(worker, &state("x", 3), NOW), Heard::Unknown);
     resumes.whole(worker, 0, "x", 3, [(&b"a"[..], 10.0)]).unwrap();

@@ -2,20 +2,17 @@
 
 use super::*;
 
+/// Takes a response of a worker that runs this version.
+fn announce(pool: &Pool, worker: u32, version: &str) {
+    let state = WorkerState { instance: "i", version: Some(version), ..WorkerState::default() };
+    pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
+}
+
 #[test]
 fn the_version_that_most_run_serves_and_a_tie_keeps_the_one_in_service() {
     let single = Settings { single_version: true, ..Algorithm::Resume.into() };
     let pool = Pool::new("app", (0..4).map(backend).collect(), single);
-    let announce = |worker: u32, version: &str| {
-        let state = WorkerState {
-            instance: "i",
-            revision: 0,
-            in_flight: None,
-            concurrency: None,
-            version: Some(version),
-        };
-        pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
-    };
+    let announce = |worker, version| announce(&pool, worker, version);
     let serving = || {
         let report = pool.report(NOW);
         report.iter().filter(|report| !report.sidelined).map(|report| report.id.0).collect::<Vec<_>>()
@@ -44,9 +41,8 @@ fn what_an_earlier_start_of_a_worker_says_late_does_not_change_its_version() {
     let state = |instance, version| WorkerState {
         instance,
         revision: 1,
-        in_flight: None,
-        concurrency: None,
         version: Some(version),
+        ..WorkerState::default()
     };
     let version = || pool.report(NOW)[0].version.clone().unwrap_or_default();
     let worker = BackendId(0);
@@ -76,14 +72,7 @@ fn a_request_that_has_tried_all_of_the_version_that_serves_goes_to_another() {
     let full = (0..4).map(|n| backend(n).max_in_flight(1)).collect();
     let pool = Pool::new("app", full, single);
     for (worker, version) in [(0, "1"), (1, "1"), (2, "2"), (3, "2")] {
-        let state = WorkerState {
-            instance: "i",
-            revision: 0,
-            in_flight: None,
-            concurrency: None,
-            version: Some(version),
-        };
-        pool.resumes().unwrap().heard(BackendId(worker), &state, NOW);
+        announce(&pool, worker, version);
     }
     let first = pick(&pool, b"a").id().0;
     let (serving, others) = if first < 2 { ([0, 1], 2..4) } else { ([2, 3], 0..2) };
