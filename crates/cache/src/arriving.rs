@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -15,9 +14,11 @@ use parking_lot::Mutex;
 use sandarac_message::Piece;
 use sandarac_message::{FieldsBuf, Timestamp};
 
+use crate::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::budget::{Charge, held};
 use crate::buffer::Buffer;
-use crate::growth::{Growth, Room};
+use crate::growth::{FullTail, Growth};
+use crate::loan::{Loan, NextMemory};
 use crate::wait_list::{Entries, Wake, keep};
 use crate::whole_body::{Segment, Whole};
 
@@ -92,12 +93,23 @@ pub(crate) enum Mode {
 #[derive(Default)]
 struct Tail {
     at: u64,
-    buffer: Buffer,
-    /// Bytes of the buffer that are filled; the rest is to be read into.
+    memory: TailMemory,
+    /// Bytes of the memory that are filled; the rest is to be read into.
     filled: usize,
     capacity: usize,
-    /// Whether the writer has the buffer and reads into it.
-    lent: bool,
+}
+
+/// The memory of the tail.
+enum TailMemory {
+    Here(Buffer),
+    /// The writer has it: to read into it, or to make a whole body of it.
+    Lent,
+}
+
+impl Default for TailMemory {
+    fn default() -> TailMemory {
+        TailMemory::Here(Buffer::default())
+    }
 }
 
 /// One reader.
@@ -182,9 +194,7 @@ impl Arriving {
         let mut state = self.state.lock();
         if state.mode == Mode::Storing {
             state.mode = Mode::Streaming;
-            if !state.tail.lent {
-                state.seal();
-            }
+            state.seal();
             state.let_go();
             let mut wake = Wake::default();
             for (_, reading) in state.readers.iter_mut() {
@@ -207,17 +217,6 @@ impl Arriving {
         Poll::Pending
     }
 
-    /// The state of the tail; `None` if the body is no longer kept whole.
-    pub(crate) fn tail(&self) -> Option<Room> {
-        let state = self.state.lock();
-        let tail = &state.tail;
-        (state.mode == Mode::Storing).then(|| Room {
-            room: tail.capacity - tail.filled,
-            capacity: tail.capacity,
-            len: state.len,
-        })
-    }
-
     /// Grows a full tail, or makes it a segment and begins a new one in `buffer`. The caller has charged the
     /// growth. Returns false, and does nothing, if the body streams.
     pub(crate) fn extend(&self, growth: &Growth, buffer: Buffer) -> bool {
@@ -228,27 +227,30 @@ impl Arriving {
         if !growth.in_place {
             state.seal();
             state.tail.at = state.len;
-            state.tail.buffer = buffer;
+            state.tail.memory = TailMemory::Here(buffer);
         }
-        let tail = &mut state.tail;
-        tail.capacity = growth.capacity;
-        tail.buffer.reserve(growth.capacity);
+        state.tail.grow(growth.capacity);
         state.charge.adopt(growth.cost);
         true
     }
 
-    /// Adds bytes that fit the [tail](Arriving::tail), or any number while the body streams.
-    pub(crate) fn append(&self, bytes: &[u8]) {
+    /// Adds as many of `bytes` as the tail has room for, or all while the body streams. Returns how many. An error if the tail
+    /// is full.
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<usize, FullTail> {
         let mut state = self.state.lock();
-        match state.mode {
-            Mode::Storing => state.tail.append(bytes),
+        let added = match state.mode {
+            Mode::Storing => match state.tail.append(bytes) {
+                0 => return Err(state.full_tail()),
+                added => added,
+            },
             _ => state.push(bytes),
-        }
-        state.len += bytes.len() as u64;
+        };
+        state.len += added as u64;
         state.let_go();
         let wake = state.wake_readers();
         drop(state);
         wake.wake();
+        Ok(added)
     }
 
     /// Adds a segment of another body, already weighed.
@@ -266,23 +268,26 @@ impl Arriving {
         wake.wake();
     }
 
-    /// Lends the unfilled part of the tail to the writer, so that no lock is held while it is read into.
-    pub(crate) fn lend(&self) -> (Buffer, usize) {
+    /// Lends the unfilled part of the tail to the writer, so that no lock is held while it is read into. Looks for room and takes
+    /// it under one lock, because the object may be evicted at any other moment. `None` if the body streams.
+    pub(crate) fn lend(&self) -> Option<NextMemory<'_>> {
         let mut state = self.state.lock();
-        state.tail.lent = true;
-        let (capacity, filled) = (state.tail.capacity, state.tail.filled);
-        let mut buffer = std::mem::take(&mut state.tail.buffer);
+        if state.mode != Mode::Storing {
+            return None;
+        }
+        let (filled, capacity) = (state.tail.filled, state.tail.capacity);
+        if filled == capacity {
+            return Some(NextMemory::Full(state.full_tail()));
+        }
+        let buffer = state.tail.take();
         drop(state);
-        buffer.extend(capacity);
-        (buffer, filled)
+        Some(NextMemory::Loan(Loan::new(self, buffer, filled..capacity)))
     }
 
-    /// Takes the tail back, with `read` more bytes in it.
+    /// Takes lent memory back, with `read` more bytes in it.
     pub(crate) fn give_back(&self, buffer: Buffer, read: usize) {
         let mut state = self.state.lock();
-        state.tail.buffer = buffer;
-        state.tail.lent = false;
-        state.tail.filled += read;
+        state.tail.put_back(buffer, read);
         state.len += read as u64;
         if state.mode != Mode::Storing {
             state.seal();
@@ -338,8 +343,7 @@ impl Arriving {
             return None;
         }
         // A reader that finds the tail lent is woken by the end.
-        state.tail.lent = true;
-        let mut tail = std::mem::take(&mut state.tail.buffer);
+        let mut tail = state.tail.take();
         tail.truncate(state.tail.filled);
         Some((state.segments.iter().cloned().collect(), tail))
     }
@@ -398,7 +402,7 @@ impl Arriving {
         let state = self.state.lock();
         let tail = match state.mode {
             Mode::Storing if state.tail.capacity == 0 => 0,
-            Mode::Storing if matches!(state.tail.buffer, Buffer::Slot(_)) => {
+            Mode::Storing if matches!(state.tail.memory, TailMemory::Here(Buffer::Slot(_))) => {
                 Whole::large_segment_bytes(state.tail.capacity)
             }
             Mode::Storing => Whole::segment_bytes(state.tail.capacity),
@@ -410,32 +414,66 @@ impl Arriving {
 }
 
 impl Tail {
-    fn append(&mut self, bytes: &[u8]) {
-        debug_assert!(self.filled + bytes.len() <= self.capacity && !self.lent);
-        self.buffer.put(self.filled, bytes);
-        self.filled += bytes.len();
+    /// Adds as many of `bytes` as there is room for, and returns how many.
+    fn append(&mut self, bytes: &[u8]) -> usize {
+        let TailMemory::Here(buffer) = &mut self.memory else { unreachable!("its one writer appends now") };
+        let added = bytes.len().min(self.capacity - self.filled);
+        buffer.put(self.filled, &bytes[..added]);
+        self.filled += added;
+        added
+    }
+
+    /// Makes room for `capacity` bytes in total.
+    fn grow(&mut self, capacity: usize) {
+        let TailMemory::Here(buffer) = &mut self.memory else { unreachable!("its one writer grows it now") };
+        buffer.reserve(capacity);
+        self.capacity = capacity;
+    }
+
+    /// Takes the memory out of it, for the writer.
+    fn take(&mut self) -> Buffer {
+        match std::mem::replace(&mut self.memory, TailMemory::Lent) {
+            TailMemory::Here(buffer) => buffer,
+            TailMemory::Lent => unreachable!("its one writer has given it back"),
+        }
+    }
+
+    /// Puts the memory back, with `read` more bytes in it.
+    fn put_back(&mut self, buffer: Buffer, read: usize) {
+        debug_assert!(matches!(self.memory, TailMemory::Lent), "only lent memory comes back");
+        debug_assert!(read <= self.capacity - self.filled, "no more is read than was lent");
+        self.memory = TailMemory::Here(buffer);
+        self.filled += read;
     }
 }
 
 impl State {
-    /// Makes the tail a segment.
+    /// Makes the tail a segment. While it is lent, it stays, and becomes one when it is given back.
     fn seal(&mut self) {
-        let tail = std::mem::take(&mut self.tail);
+        if matches!(self.tail.memory, TailMemory::Lent) {
+            return;
+        }
+        let mut tail = std::mem::take(&mut self.tail);
         let charge = self.charge.take();
         self.edge = None;
         if tail.filled > 0 {
-            let mut buffer = tail.buffer;
+            let mut buffer = tail.take();
             buffer.truncate(tail.filled);
             self.segments.push_back(Segment::new(tail.at, buffer, charge));
         }
     }
 
-    /// Adds bytes to a body that streams. They are not charged, because the window bounds them and they are
-    /// soon freed.
-    fn push(&mut self, bytes: &[u8]) {
+    fn full_tail(&self) -> FullTail {
+        FullTail { capacity: self.tail.capacity, len: self.len }
+    }
+
+    /// Adds bytes to a body that streams, and returns how many. They are not charged, because the window bounds them and they
+    /// are soon freed.
+    fn push(&mut self, bytes: &[u8]) -> usize {
         if !bytes.is_empty() && self.readers.len() > 0 {
             self.segments.push_back(Segment::passing(self.len, Bytes::copy_from_slice(bytes)));
         }
+        bytes.len()
     }
 
     /// The position of the slowest reader.
@@ -489,25 +527,28 @@ impl State {
 
     /// The contiguous bytes from `at` on.
     fn chunk(&mut self, at: u64) -> Option<Piece> {
-        if at >= self.tail.at && self.tail.filled > 0 && !self.tail.lent {
-            return Some(self.edge(at));
+        if at >= self.tail.at
+            && self.tail.filled > 0
+            && let TailMemory::Here(buffer) = &self.tail.memory
+        {
+            let filled = &buffer.bytes()[..self.tail.filled];
+            return Some(edge(&mut self.edge, at, &filled[(at - self.tail.at) as usize..]));
         }
         let place = self.segments.partition_point(|segment| segment.end() <= at);
         let segment = self.segments.get(place)?;
         Some(segment.piece.slice((at - segment.at) as usize..segment.piece.len()))
     }
+}
 
-    /// The bytes of the tail from `at` on. They are copied, because the tail is still written to, but once
-    /// for all readers.
-    fn edge(&mut self, at: u64) -> Piece {
-        if let Some(edge) = self.edge.as_ref().filter(|edge| edge.at <= at && at < edge.end()) {
-            return edge.piece.slice((at - edge.at) as usize..edge.piece.len());
-        }
-        let from = (at - self.tail.at) as usize;
-        let bytes = Bytes::copy_from_slice(&self.tail.buffer.bytes()[from..self.tail.filled]);
-        self.edge = Some(Segment::passing(at, bytes.clone()));
-        bytes.into()
+/// The bytes of the tail from `at` on, which are `bytes`. They are copied, because the tail is still written to, but once for
+/// all readers: `copy` keeps them.
+fn edge(copy: &mut Option<Segment>, at: u64, bytes: &[u8]) -> Piece {
+    if let Some(edge) = copy.as_ref().filter(|edge| edge.at <= at && at < edge.end()) {
+        return edge.piece.slice((at - edge.at) as usize..edge.piece.len());
     }
+    let bytes = Bytes::copy_from_slice(bytes);
+    *copy = Some(Segment::passing(at, bytes.clone()));
+    bytes.into()
 }
 
 impl Arriving {

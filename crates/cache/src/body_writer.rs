@@ -12,7 +12,8 @@ use crate::body::Content;
 use crate::budget::Charge;
 use crate::buffer::{Buffer, LARGE};
 use crate::combination::Combination;
-use crate::growth::{Growth, SEGMENT};
+use crate::growth::{FullTail, Growth, SEGMENT};
+use crate::loan::NextMemory;
 use crate::memory_file::SLOT;
 use crate::object::Parts;
 use crate::stats::Removal;
@@ -59,6 +60,7 @@ pub struct BodyWriter {
     resumable: bool,
     /// How the body is combined with a stored part.
     combination: Option<Combination>,
+    /// Whether the body has its end. Set last, so that a panic on the way there spoils the object.
     finished: bool,
 }
 
@@ -142,17 +144,13 @@ impl BodyWriter {
         self.copy(wanted);
     }
 
-    fn copy(&mut self, mut bytes: &[u8]) {
+    fn copy(&self, mut bytes: &[u8]) {
+        let Some(arriving) = self.arriving() else { return };
         while !bytes.is_empty() {
-            let len = match self.room(bytes.len()) {
-                Some(room) => room.min(bytes.len()),
-                None => bytes.len(),
-            };
-            let (now, later) = bytes.split_at(len);
-            if let Some(arriving) = self.arriving() {
-                arriving.append(now);
+            match arriving.append(bytes) {
+                Ok(added) => bytes = &bytes[added..],
+                Err(full) => self.grow(arriving, &full, bytes.len()),
             }
-            bytes = later;
         }
     }
 
@@ -161,22 +159,26 @@ impl BodyWriter {
     /// announced length already, or does not need the next bytes: use [`BodyWriter::append`] then.
     pub fn read_with<T>(&mut self, read: impl FnOnce(&mut [u8]) -> (usize, T)) -> Option<T> {
         self.begin();
+        let arriving = self.arriving()?;
         let left = match &self.combination {
-            Some(join) => Some(join.left()),
-            None => self.arriving()?.expected().map(|expected| expected.saturating_sub(self.len())),
+            Some(combination) => Some(combination.left()),
+            None => arriving.expected().map(|expected| expected.saturating_sub(arriving.len())),
         };
         if left == Some(0) {
             return None;
         }
-        let room = self.room(1)?;
-        let most = left.map_or(room, |left| usize::try_from(left).unwrap_or(room).min(room));
-        let mut loan = Loan::new(self.arriving()?);
-        let (read, result) = read(&mut loan.buffer.bytes_mut()[loan.filled..][..most]);
-        loan.read = read.min(most);
-        let read = loan.read as u64;
-        drop(loan);
+        let mut loan = loop {
+            match arriving.lend()? {
+                NextMemory::Loan(loan) => break loan,
+                NextMemory::Full(full) => self.grow(arriving, &full, 1),
+            }
+        };
+        let memory = loan.memory();
+        let most = left.and_then(|left| usize::try_from(left).ok()).unwrap_or(usize::MAX).min(memory.len());
+        let (read, result) = read(&mut memory[..most]);
+        let read = loan.end(read.min(most));
         if let Some(combination) = &mut self.combination {
-            combination.received(read);
+            combination.received(read as u64);
         }
         Some(result)
     }
@@ -186,11 +188,11 @@ impl BodyWriter {
     /// object. Otherwise the object leaves the store. The part that it was combined with stays, unless this
     /// is the second time.
     pub fn break_off(mut self) {
-        self.finished = true;
         if let Some(kept) = self.keep() {
             self.store.lock(kept.key()).counters().kept += 1;
         }
         self.abort(false);
+        self.finished = true;
     }
 
     /// Stores the bytes that have arrived as a part.
@@ -225,28 +227,23 @@ impl BodyWriter {
     /// Ends the body. Returns the object as it is stored now. If the length differs from the announced one,
     /// the object is spoiled instead.
     pub fn finish(mut self, trailers: Option<&FieldsBuf>) -> Arc<Object> {
-        self.finished = true;
         self.begin();
+        let object = self.object.clone();
         let mut trailers = trailers;
         if let Some(combination) = self.combination.take() {
             // The trailers describe a part only.
             trailers = None;
-            match combination.end() {
-                Some(after) => after.iter().for_each(|part| self.lay_in(part)),
-                None => {
-                    self.abort(true);
-                    return self.object.clone();
-                }
-            }
+            let Some(after) = combination.end() else { return object };
+            after.iter().for_each(|part| self.lay_in(part));
         }
-        let Some(arriving) = self.arriving() else { return self.object.clone() };
+        let Some(arriving) = self.arriving() else { return object };
         if arriving.expected().is_some_and(|expected| expected != arriving.len()) {
-            self.abort(true);
-            return self.object.clone();
+            return object;
         }
         let Some((segments, tail)) = arriving.take_whole() else {
             arriving.end(None, None);
-            return self.object.clone();
+            self.finished = true;
+            return object;
         };
         let trailers = trailers.map(|trailers| FieldsBuf::copy_of(trailers.view()));
         let whole = self.whole(arriving, segments, tail);
@@ -254,7 +251,8 @@ impl BodyWriter {
         parts.extras.trailers.clone_from(&trailers);
         let after = self.store.complete(&self.object, &whole, parts);
         arriving.end(Some(whole), trailers);
-        after.unwrap_or_else(|| self.object.clone())
+        self.finished = true;
+        after.unwrap_or(object)
     }
 
     /// The whole body made of what has arrived. If that is one segment, its charge stays with the readers of
@@ -333,34 +331,26 @@ impl BodyWriter {
         }
     }
 
-    /// Bytes that fit now. If there is no room, asks for `wanted` more first. `None` if the object streams.
-    fn room(&self, wanted: usize) -> Option<usize> {
-        let arriving = self.arriving()?;
-        loop {
-            let tail = arriving.tail()?;
-            if tail.room > 0 {
-                return Some(tail.room);
-            }
-            let left = usize::try_from(self.limit.saturating_sub(tail.len)).unwrap_or(usize::MAX);
-            let expected = match &self.combination {
-                Some(combination) if combination.precedes() => Some(tail.len + combination.left()),
-                _ => arriving.expected(),
-            };
-            let large = arriving.expected().unwrap_or(0).max(tail.len) >= LARGE;
-            let growth = Growth::of(&tail, expected, wanted, left, large);
-            if left == 0 || !self.store.grow(&self.object, growth.cost) {
-                self.store.discard(&self.object, Removal::Oversize);
-                arriving.detach();
-                return None;
-            }
-            let buffer = match large {
-                true => Buffer::large(&self.store.files, growth.capacity),
-                false => Buffer::default(),
-            };
-            if !arriving.extend(&growth, buffer) {
-                self.store.release(growth.cost);
-                return None;
-            }
+    /// Makes room for `wanted` bytes, or some of them, behind a full tail. If there is none, the object streams from now on.
+    fn grow(&self, arriving: &Arriving, tail: &FullTail, wanted: usize) {
+        let left = usize::try_from(self.limit.saturating_sub(tail.len)).unwrap_or(usize::MAX);
+        let expected = match &self.combination {
+            Some(combination) if combination.precedes() => Some(tail.len + combination.left()),
+            _ => arriving.expected(),
+        };
+        let large = arriving.expected().unwrap_or(0).max(tail.len) >= LARGE;
+        let growth = Growth::of(tail, expected, wanted, left, large);
+        if left == 0 || !self.store.grow(&self.object, growth.cost) {
+            self.store.discard(&self.object, Removal::Oversize);
+            arriving.detach();
+            return;
+        }
+        let buffer = match large {
+            true => Buffer::large(&self.store.files, growth.capacity),
+            false => Buffer::default(),
+        };
+        if !arriving.extend(&growth, buffer) {
+            self.store.release(growth.cost);
         }
     }
 
@@ -371,6 +361,7 @@ impl BodyWriter {
         }
     }
 
+    /// Takes the object out of the store, and ends its readers.
     fn abort(&self, spoiled: bool) {
         self.store.give_up(&self.object, spoiled);
         if let Some(arriving) = self.arriving() {
@@ -448,26 +439,5 @@ impl Drop for BodyWriter {
         if !self.finished {
             self.abort(true);
         }
-    }
-}
-
-/// Memory of an arriving body that is being read into; returned even if reading panics.
-struct Loan<'a> {
-    arriving: &'a Arriving,
-    buffer: Buffer,
-    filled: usize,
-    read: usize,
-}
-
-impl<'a> Loan<'a> {
-    fn new(arriving: &'a Arriving) -> Loan<'a> {
-        let (buffer, filled) = arriving.lend();
-        Loan { arriving, buffer, filled, read: 0 }
-    }
-}
-
-impl Drop for Loan<'_> {
-    fn drop(&mut self) {
-        self.arriving.give_back(std::mem::take(&mut self.buffer), self.read);
     }
 }

@@ -1,7 +1,8 @@
 //! The one byte budget of the store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The bytes a store holds, and its limit. Every allocation that lives as long as an object is charged before
 /// it is made and released when it is freed, on whichever thread that is.

@@ -9,11 +9,9 @@ const FIRST: usize = 2 << 10;
 /// A segment of a body.
 pub(crate) const SEGMENT: usize = 64 << 10;
 
-/// The tail, as far as the writer needs to know it.
-pub(crate) struct Room {
-    /// Free bytes in it.
-    pub(crate) room: usize,
-    /// Bytes it can hold in total.
+/// A tail without room.
+pub(crate) struct FullTail {
+    /// Bytes that it holds.
     pub(crate) capacity: usize,
     /// Bytes of the body so far.
     pub(crate) len: u64,
@@ -30,9 +28,15 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// The growth of a body whose tail is full, `wanted` bytes are to be added, and that may grow by `most`.
-    /// The segments of a `large` one are slots of memory files.
-    pub(crate) fn of(tail: &Room, expected: Option<u64>, wanted: usize, most: usize, large: bool) -> Growth {
+    /// The growth of a body with a full tail, to which `wanted` bytes are to be added, and that may grow by `most`. The segments
+    /// of a `large` one are slots of memory files.
+    pub(crate) fn of(
+        tail: &FullTail,
+        expected: Option<u64>,
+        wanted: usize,
+        most: usize,
+        large: bool,
+    ) -> Growth {
         let segment = if large { SLOT } else { SEGMENT };
         let left = expected.and_then(|expected| expected.checked_sub(tail.len)).filter(|&left| left > 0);
         let in_place = !large && left.is_none() && (1..segment).contains(&tail.capacity);

@@ -36,6 +36,7 @@ mod growth;
 mod judge;
 mod key;
 mod lease;
+mod loan;
 mod lookup;
 mod marks;
 mod memory_file;
@@ -62,6 +63,13 @@ mod whole_body;
 
 #[cfg(test)]
 mod tests;
+
+/// The atomics of all modules. In `tests/model` they are shuttle's, which switches threads between any two operations; so are
+/// the locks, by that package's manifest.
+#[cfg(model)]
+use shuttle::sync::atomic;
+#[cfg(not(model))]
+use std::sync::atomic;
 
 pub use arriving::Broken;
 pub use ban::{Attributes, Expression, ExpressionError};

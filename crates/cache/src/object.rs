@@ -1,6 +1,5 @@
 //! Stored responses.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use sandarac_tier::SharedCopy;
 
 use crate::Key;
 use crate::PageMarkup;
+use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use crate::body::{Body, Content};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;

@@ -1,10 +1,10 @@
 //! The log of purges, against which a response is tested that was being fetched meanwhile.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::atomic::{AtomicU64, Ordering};
 use crate::{Key, Tag};
 
 /// The number of purges remembered. A fetch that began before all of them counts as purged.

@@ -1,11 +1,11 @@
 //! The shards of a store, each under its lock, and their totals.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::Key;
+use crate::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use crate::budget::Budget;
 use crate::queue::Queue;
 use crate::shard::Shard;

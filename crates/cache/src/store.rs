@@ -1,11 +1,11 @@
 //! The store: shards, one budget, and the operations that involve more than one shard.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::{Mutex, RwLock};
 use sandarac_message::Timestamp;
 
+use crate::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use crate::ban::Bans;
 use crate::budget::Budget;
 use crate::flight_state::{Begun, Flying};

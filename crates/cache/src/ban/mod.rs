@@ -9,7 +9,6 @@ mod expression;
 mod parse;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::RwLock;
 
@@ -18,6 +17,7 @@ pub use expression::Expression;
 pub use parse::ExpressionError;
 
 use crate::Object;
+use crate::atomic::{AtomicU32, Ordering};
 
 /// A ban in force.
 pub(crate) struct Ban {
