@@ -7,6 +7,8 @@ mod block;
 mod queue;
 mod space;
 mod temporary;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use block::MAX_APPENDED;
 pub(crate) use queue::Spool;

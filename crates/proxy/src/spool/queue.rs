@@ -3,9 +3,13 @@
 use super::block::{Block, FOR_ONE_APPEND};
 use super::space::{SpoolMemory, SpoolSpace};
 use super::temporary::{TemporaryFile, write};
+#[cfg(test)]
+use super::tests::off_core;
 use crate::shared::Shared;
 use sandarac_message::{FileRange, Piece};
-use sandarac_net::{Moment, Timer, off_core};
+#[cfg(not(test))]
+use sandarac_net::off_core;
+use sandarac_net::{Moment, Timer};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -65,21 +69,32 @@ type Writing = Pin<Box<dyn Future<Output = Option<(Block, io::Result<Arc<File>>)
 impl Spool {
     /// An empty spool for a response, at most `limit` bytes of which wait for the client.
     pub(crate) fn of_response(shared: &Shared, limit: u64) -> Spool {
-        Spool::new(shared, limit, false)
+        Spool::configured(shared, limit, false)
     }
 
     /// An empty spool for a request body that is gathered up to `limit` bytes.
     pub(crate) fn of_request(shared: &Shared, limit: u64) -> Spool {
-        Spool::new(shared, limit, true)
+        Spool::configured(shared, limit, true)
     }
 
-    fn new(shared: &Shared, limit: u64, gathers: bool) -> Spool {
+    fn configured(shared: &Shared, limit: u64, gathers: bool) -> Spool {
         let site = shared.site();
         let settings = &site.config.spool;
+        Spool::new(&shared.spool, settings.directory.clone(), settings.disk, limit, gathers)
+    }
+
+    /// An empty spool with files in `directory`, which may have `disk` bytes together.
+    pub(super) fn new(
+        space: &Arc<SpoolSpace>,
+        directory: PathBuf,
+        disk: u64,
+        limit: u64,
+        gathers: bool,
+    ) -> Spool {
         Spool {
-            space: shared.spool.clone(),
-            directory: settings.directory.clone(),
-            disk: settings.disk,
+            space: space.clone(),
+            directory,
+            disk,
             limit,
             gathers,
             pieces: VecDeque::new(),
@@ -87,7 +102,7 @@ impl Spool {
             writing: None,
             blocks: VecDeque::new(),
             file: None,
-            has_failed: settings.disk == 0,
+            has_failed: disk == 0,
             is_closed: false,
             is_lost: false,
             waiting: 0,
@@ -102,7 +117,7 @@ impl Spool {
         self.waiting == 0
     }
 
-    /// Whether bytes were lost, so that the body has to break off.
+    /// Whether bytes were lost. The body has to break off behind what came before them; nothing else is handed out.
     pub(crate) fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -156,7 +171,7 @@ impl Spool {
     /// Adds bytes, at most [`MAX_APPENDED`](super::MAX_APPENDED) of them, with the memory reserved for them.
     pub(crate) fn append(&mut self, mut memory: SpoolMemory, mut data: &[u8]) {
         self.waiting += data.len() as u64;
-        while !data.is_empty() {
+        while !data.is_empty() && !self.is_lost {
             if self.blocks.back().is_none_or(Block::is_full) {
                 self.blocks.push_back(Block::new(&mut memory));
             }
@@ -266,8 +281,11 @@ impl Spool {
         self.writing = None;
         match written {
             Some((block, written)) => self.written(block, written),
-            // The thread panicked, or the core ends.
-            None => self.is_lost = true,
+            // The thread panicked, or the core ends. The blocks behind the lost one would leave a hole.
+            None => {
+                self.is_lost = true;
+                self.blocks.clear();
+            }
         }
     }
 
