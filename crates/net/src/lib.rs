@@ -21,6 +21,7 @@ mod listen;
 pub mod memcached;
 mod minimum_rate;
 mod output;
+pub mod panics;
 mod parked;
 mod response;
 mod service;
@@ -45,6 +46,7 @@ pub use http2::origin::{MAX_STREAMS, OriginConnection, OriginStream, ReceivedHea
 pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};
 pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};
+pub use panics::PanicPart;
 pub use parked::ParkedConn;
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response, StoredBlock};
 pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};

@@ -94,9 +94,6 @@ pub trait Service: Meter + 'static {
     /// A connection that was admitted has ended.
     fn closed(&self);
 
-    /// A connection ended because of a panic.
-    fn panicked(&self);
-
     /// A client was cut off because it took too little of a response, or is gone.
     fn cut_off(&self);
 

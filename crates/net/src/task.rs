@@ -3,10 +3,12 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-/// Starts a task on this core, which ends with the core at the latest. It is [boxed], because a runtime that is given the
-/// future itself copies it three times: a fill has 7 KB. MUST be called within the core's runtime.
-pub fn spawn<F: Future<Output = ()> + 'static>(make: impl FnOnce() -> F) {
-    tokio::task::spawn_local(boxed(make));
+use crate::panics::{OfPart, PanicPart};
+
+/// Starts a task on this core, which ends with the core at the latest. A panic in it counts for `part`. It is [boxed], because a
+/// runtime that is given the future itself copies it three times: a fill has 7 KB. MUST be called within the core's runtime.
+pub fn spawn<F: Future<Output = ()> + 'static>(part: PanicPart, make: impl FnOnce() -> F) {
+    tokio::task::spawn_local(OfPart::new(part, boxed(make)));
 }
 
 /// A future in memory of its own. Unlike [`Box::pin`], this allocates before it makes the future, which is

@@ -7,7 +7,7 @@ use crate::site::{LocalSite, Site};
 use crate::tier::Links;
 use crate::{Counters, Record};
 use sandarac_message::{Fields, Span};
-use sandarac_net::Peer;
+use sandarac_net::{PanicPart, Peer};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Core {
             site: RefCell::new(LocalSite::new(shared.site(), shared.cores())),
             shared,
         });
-        sandarac_net::spawn(|| prune(core.me.clone()));
+        sandarac_net::spawn(PanicPart::Origin, || prune(core.me.clone()));
         core
     }
 

@@ -51,7 +51,6 @@ counters! {
     HandshakesResumed "handshakes_resumed" "TLS handshakes with clients that resumed an earlier session.",
     ProxyHeadersMissing "proxy_headers_missing" "Client connections closed because they did not begin with a valid PROXY header.",
     AcceptFailures "accept_failures" "Failures to accept a connection, such as a lack of descriptors.",
-    Panics "panics" "Client connections that ended because of a fault in this program: each is a bug to report.",
     Requests "requests" "Requests received, refused ones not among them. Once they have ended, each is one of hits, hits_stale, revalidated, misses, passes, pipes, files, synthetic, purges and failed.",
     Hits "hits" "Requests answered from the store, fresh.",
     HitsStale "hits_stale" "Requests answered from the store, stale: in grace, while revalidating, or because the origin failed.",

@@ -24,8 +24,8 @@ use sandarac_cache::{Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
-    AcceptTls, Answer, Client, HeldByStreams, Incoming, ListenerId, Meter, Peer, Refused, Request, Responder,
-    Response, Service, SessionLimits, wall,
+    AcceptTls, Answer, Client, HeldByStreams, Incoming, ListenerId, Meter, PanicPart, Peer, Refused, Request,
+    Responder, Response, Service, SessionLimits, wall,
 };
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
@@ -290,10 +290,6 @@ impl Service for Core {
         self.shared.closed();
     }
 
-    fn panicked(&self) {
-        self.counters.one(Counter::Panics);
-    }
-
     fn cut_off(&self) {
         self.counters.one(Counter::ClientsSlow);
     }
@@ -450,7 +446,7 @@ impl Core {
         let exchange: Pin<Box<dyn Future<Output = ()>>> = Box::pin(async move {
             exchange::run(&core, &mut client, incoming, Some(nesting)).await;
         });
-        sandarac_net::spawn(|| exchange);
+        sandarac_net::spawn(PanicPart::Exchange, || exchange);
     }
 
     /// The answer to the challenge of a CA, if an order waits for it. Other requests for such paths follow the routes.

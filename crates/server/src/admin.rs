@@ -94,11 +94,23 @@ pub struct Status {
     pub admin: String,
     /// The cache's memory.
     pub cache: CacheStatus,
+    /// The parts of the process that have panicked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub panics: Vec<PanicCount>,
     /// The servers of the shared tier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<SharedServerStatus>,
     /// The pools.
     pub pools: Vec<PoolStatus>,
+}
+
+/// Panics of a part of the process. Each is a fault in the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PanicCount {
+    /// The part that they ended.
+    pub part: String,
+    /// How many there were.
+    pub count: u64,
 }
 
 /// The part of the status that every version has.

@@ -19,7 +19,9 @@ use sandarac_config::{Config, Flags, ListenAddress};
 use sandarac_message::printable::printable;
 
 use crate::admin::client::AdminClient;
-use crate::admin::{Endpoint, Latency, MetricKind, Purge, SharedServerStatus, State, Stats, Status, Value};
+use crate::admin::{
+    Endpoint, Latency, MetricKind, PanicCount, Purge, SharedServerStatus, State, Stats, Status, Value,
+};
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, StatsArgs, StatusArgs};
 use crate::failure::Failure;
 use crate::human::{bytes, count, grouped, milliseconds, span};
@@ -101,6 +103,9 @@ fn show_status(status: &Status) -> String {
             grouped(cache.objects)
         ),
     ));
+    if !status.panics.is_empty() {
+        rows.push(row("warning", panics(&status.panics)));
+    }
     let servers: Vec<_> = status.shared.iter().map(shared_server).collect();
     rows.extend(table(&servers, 0).lines().map(|line| row("shared tier", line.to_owned())));
     for pool in &status.pools {
@@ -120,6 +125,17 @@ fn show_status(status: &Status) -> String {
         );
     }
     table(&rows, 0)
+}
+
+/// What an operator should know of panics.
+fn panics(panics: &[PanicCount]) -> String {
+    let parts: Vec<String> =
+        panics.iter().map(|panics| format!("{} in {}", grouped(panics.count), panics.part)).collect();
+    let all = count(panics.iter().map(|panics| panics.count).sum(), "panic");
+    format!(
+        "{all} ({}): a fault in Sandarac; please report it, with the lines on standard error",
+        parts.join(", ")
+    )
 }
 
 /// A server of the shared tier: address, state, use, and what an operator should know.
@@ -394,6 +410,7 @@ mod tests {
             listeners: vec!["127.0.0.1:8080".to_owned(), "unix:/a".to_owned()],
             admin: "unix:/b".to_owned(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 12_900_000, objects: 1234 },
+            panics: Vec::new(),
             shared: Vec::new(),
             pools: vec![PoolStatus {
                 name: "app".to_owned(),
@@ -419,6 +436,15 @@ pool app       http://a:8000    healthy  3 in flight
 pool app       http://bcd:8000  healthy  0 in flight
 "
         );
+    }
+
+    #[test]
+    fn a_status_warns_of_panics() {
+        let of = |part: &str, count| PanicCount { part: part.to_owned(), count };
+        let status = Status { panics: vec![of("fill", 2), of("sweeper", 1)], ..example() };
+        let shown = show_status(&status);
+        let warning = "3 panics (2 in fill, 1 in sweeper): a fault in Sandarac; please report it, with the lines on standard error";
+        assert!(shown.contains(&format!("warning        {warning}\n")), "{shown}");
     }
 
     #[test]

@@ -35,6 +35,7 @@ impl HttpService {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(MAX_BLOCKING_CALLS)
+            .thread_name(thread)
             .build()?;
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name(thread.to_owned()).spawn(move || {

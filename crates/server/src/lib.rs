@@ -18,6 +18,7 @@ mod http_service;
 pub mod human;
 mod load_client;
 pub mod logs;
+mod panic_report;
 mod php_fpm;
 mod predecessor;
 pub mod process;

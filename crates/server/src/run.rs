@@ -10,6 +10,7 @@ use crate::check;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::human::{count, lasting};
+use crate::panic_report;
 use crate::predecessor::{self, Wait};
 use crate::process::{Daemon, Drained, Process};
 use crate::service_manager;
@@ -20,6 +21,7 @@ use crate::tls::TlsFaults;
 
 /// Runs the accelerator that `config` describes until it is stopped. A reload uses `args`.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
+    panic_report::install();
     let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
     let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
     let credentials = check::credentials(&config)?.map(|(credentials, warnings)| {

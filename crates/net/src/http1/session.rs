@@ -178,9 +178,6 @@ struct Place<'a, S: Service> {
 impl<S: Service> Drop for Place<'_, S> {
     fn drop(&mut self) {
         self.service.closed();
-        if std::thread::panicking() {
-            self.service.panicked();
-        }
     }
 }
 

@@ -223,8 +223,6 @@ impl Service for Echo {
 
     fn closed(&self) {}
 
-    fn panicked(&self) {}
-
     fn cut_off(&self) {}
 
     fn body_truncated(&self) {}

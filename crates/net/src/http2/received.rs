@@ -3,6 +3,7 @@
 use super::client::{Http2Client, RequestBody};
 use super::in_place::{InPlace, Place};
 use super::streams::Streams;
+use crate::panics::PanicPart;
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::task::spawn;
 use aws_lc_rs::rand;
@@ -69,22 +70,10 @@ impl ReceivedRequest<'_> {
         let incoming =
             Box::new(Incoming { head: RequestHeadBuf::copy_of(&head), expect_continue, began, deferred });
         let service = service.clone();
-        spawn(move || async move {
-            let _counter = PanicCounter(&*service);
+        spawn(PanicPart::Exchange, move || async move {
             client.gather().await;
             service.exchange(&mut client, incoming).await;
         });
-    }
-}
-
-/// Counts a panic of an exchange.
-struct PanicCounter<'s, S: Service>(&'s S);
-
-impl<S: Service> Drop for PanicCounter<'_, S> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.panicked();
-        }
     }
 }
 

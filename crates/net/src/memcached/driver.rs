@@ -78,7 +78,7 @@ impl Shared {
             self.wake();
         } else {
             self.command.set(OwnerCommand::None);
-            crate::spawn(|| run(Running(self.clone())));
+            crate::spawn(crate::PanicPart::Tier, || run(Running(self.clone())));
         }
     }
 

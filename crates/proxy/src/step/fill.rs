@@ -8,7 +8,7 @@ use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::BodyWriter;
 use sandarac_message::FieldsBuf;
-use sandarac_net::{BodyError, BodyStep, StreamFault, Timer};
+use sandarac_net::{BodyError, BodyStep, PanicPart, StreamFault, Timer};
 use sandarac_policy::KeyRule;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Landing<'_> {
         // Whether a body of unknown length will be stored is not known yet.
         handling.stored = announced && writer.is_stored();
         let tier = self.tier.take().map(|tier| (tier, self.rule.key.clone()));
-        sandarac_net::spawn(|| fill(writer, link, tier, self.between_bytes));
+        sandarac_net::spawn(PanicPart::Fill, || fill(writer, link, tier, self.between_bytes));
         Landed::Object(object, reader, own)
     }
 }

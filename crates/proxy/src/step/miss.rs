@@ -15,7 +15,7 @@ use crate::tally::MissReason;
 use crate::{Counter, Fault};
 use sandarac_cache::Flight;
 use sandarac_message::caching::RequestDirectives;
-use sandarac_net::boxed;
+use sandarac_net::{PanicPart, boxed};
 use sandarac_policy::{CacheRule, PoolId};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -97,7 +97,7 @@ async fn attend(
         exchange.trace.backend = asked.and_then(|backend| address(exchange.site, pool, backend));
         if let Some(place) = exchange.core.shared.detach() {
             exchange.core.counters.one(Counter::FetchesDetached);
-            sandarac_net::spawn(move || async move {
+            sandarac_net::spawn(PanicPart::Fetch, move || async move {
                 fetch.await.leave();
                 drop(place);
             });

@@ -15,7 +15,7 @@ use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Lookup, Object, Store};
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::{Method, Name, RequestHead, RequestHeadBuf};
-use sandarac_net::{boxed, wall};
+use sandarac_net::{PanicPart, boxed, wall};
 use sandarac_policy::{CacheRule, PoolId};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -76,7 +76,7 @@ pub(crate) fn revalidate(
         handling: Handling::new(Outcome::Miss),
         transaction: core.transaction(),
     };
-    sandarac_net::spawn(|| async { fetch.run().await.leave() });
+    sandarac_net::spawn(PanicPart::Fetch, || async { fetch.run().await.leave() });
 }
 
 impl SharedFetch {

@@ -2,6 +2,7 @@
 
 use sandarac_cache::Begun;
 use sandarac_message::vary::VarySpec;
+use sandarac_net::PanicPart;
 use sandarac_tier::{Lookup, LookupStep, Reply, Target};
 use sandarac_wire::entry::Token;
 
@@ -61,7 +62,7 @@ impl Asking {
         // It may end a claim.
         if let LookupStep::Send(commands) = step {
             let (core, place) = (core.handle(), place.clone());
-            sandarac_net::spawn(move || async move {
+            sandarac_net::spawn(PanicPart::Tier, move || async move {
                 core.tier_links.send(&place.tier, &place.server, commands).await;
             });
         }

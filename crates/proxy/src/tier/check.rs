@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sandarac_cache::{Object, Removal};
 use sandarac_message::Timestamp;
 use sandarac_message::vary::VaryKey;
-use sandarac_net::{wall, within};
+use sandarac_net::{PanicPart, wall, within};
 use sandarac_policy::Route;
 use sandarac_tier::{Check, CheckResult, CheckStep, Command, Condition, Hit, Outcome, Reply, SharedCopy};
 
@@ -60,7 +60,7 @@ fn check(core: &Rc<Core>, site: &LocalSite, route: &Route, place: Place, object:
     let (core, rule) = (core.clone(), rule.key.clone());
     // Keeps the configuration until the check has ended.
     let site = site.clone();
-    sandarac_net::spawn(move || async move {
+    sandarac_net::spawn(PanicPart::Tier, move || async move {
         let Some(copy) = object.copy() else { return };
         let _end = EndOfCheck(copy);
         let key = place.variant(copy.index(), object.vary()).key;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use sandarac_cache::Object;
 use sandarac_message::caching::Reason;
 use sandarac_message::vary::VaryKey;
-use sandarac_net::{Timer, wall};
+use sandarac_net::{PanicPart, Timer, wall};
 use sandarac_policy::KeyRule;
 use sandarac_tier::{Fetch, FetchReason, LocalCopy, LookupStep, Outcome, SharedCopy, Target, Verdict};
 use sandarac_wire::entry::{Content, MarkReason, Position, Sealer, Token};
@@ -60,7 +60,7 @@ impl Fill {
         let told = Rc::new(Told::default());
         let mark = fetch.mark;
         let task = Task { core: core.clone(), asking, fetch, token, told: told.clone(), copy: copy.clone() };
-        sandarac_net::spawn(|| task.run());
+        sandarac_net::spawn(PanicPart::Tier, || task.run());
         Fill { copy, mark, told }
     }
 

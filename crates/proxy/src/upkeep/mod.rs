@@ -20,9 +20,13 @@ use client::UpkeepClient;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+
+/// How long nothing is kept up after one of the tasks has panicked: the same may happen again at once.
+const RESTART_AFTER: Duration = Duration::from_secs(1);
 
 /// The thread. Dropping it ends it.
 pub struct Upkeep {
@@ -58,6 +62,16 @@ impl Drop for Upkeep {
     }
 }
 
+/// Waits until one of the tasks panics: all of them begin again then, because nobody else does its work.
+async fn one_panicked(tasks: &mut JoinSet<()>) {
+    while let Some(ended) = tasks.join_next().await {
+        if ended.is_err() {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
 async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut first = true;
     loop {
@@ -76,9 +90,10 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
                 tasks.spawn_local(sources::run(shared.clone(), site.clone(), place, source));
             }
         }
+        tasks.spawn_local(resumes::run(shared.clone(), site, client));
         tokio::select! {
-            () = resumes::run(shared.clone(), site, client) => {}
             () = shared.upkeep_mailbox.site_changed() => {}
+            () = one_panicked(&mut tasks) => tokio::time::sleep(RESTART_AFTER).await,
             _ = &mut stopped => return,
         }
     }

@@ -17,6 +17,7 @@ use crate::admin::{
     Purge, Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State, Stats, Status, TlsStatus,
 };
 use crate::logs::{Filter, Subscription, Viewer};
+use crate::panic_report;
 
 /// How long a purge waits for the servers of the shared tier.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -47,6 +48,7 @@ impl Control for ProcessControl {
             listeners: state.listeners.lock().iter().map(|listener| listener.address.to_string()).collect(),
             admin: state.admin.lock().clone(),
             cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
+            panics: panic_report::counts(),
             shared: shared_tier::status(&state.shared),
             pools: pools::status(&state.shared),
         }

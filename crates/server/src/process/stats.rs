@@ -1,7 +1,7 @@
 //! The statistics of the process.
 
 use sandarac_cache::Removal;
-use sandarac_net::wall;
+use sandarac_net::{PanicPart, panics, wall};
 use sandarac_proxy::Counter;
 
 use super::state::ProcessState;
@@ -18,7 +18,12 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
     let by_reason = by_reason.map(|counted| {
         Metric::counter(counted.name, counted.text, counted.count).with(counted.label, counted.reason)
     });
-    let mut metrics: Vec<Metric> = counted.chain(by_reason).collect();
+    let panics = PanicPart::ALL.iter().map(|&part| {
+        let text =
+            "Tasks and threads that ended because of a fault in this program: each is a bug to report.";
+        Metric::counter("panics", text, panics::counted(part)).with("part", part.name())
+    });
+    let mut metrics: Vec<Metric> = counted.chain(by_reason).chain(panics).collect();
     metrics.push(Metric::counter(
         "log_lines_dropped",
         "Access log lines lost because they could not be written, or not fast enough.",

@@ -1,6 +1,7 @@
 //! The thread that sweeps the store.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Weak;
 use std::thread;
 use std::time::Duration;
@@ -18,8 +19,12 @@ const SWEEP_PLACES: usize = 2048;
 pub(super) fn start_sweeper(state: Weak<ProcessState>) -> io::Result<()> {
     let thread = thread::Builder::new().name("sweeper".to_owned()).spawn(move || {
         while let Some(state) = state.upgrade() {
-            state.shared.store.sweep(SWEEP_PLACES, wall());
-            state.shared.look_at_clients();
+            // The panic hook reports a panic. The next round is another part of the store, and it must come: memory pressure is
+            // found here.
+            _ = catch_unwind(AssertUnwindSafe(|| {
+                state.shared.store.sweep(SWEEP_PLACES, wall());
+                state.shared.look_at_clients();
+            }));
             drop(state);
             thread::sleep(SWEEP_INTERVAL);
         }

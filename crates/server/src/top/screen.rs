@@ -209,6 +209,7 @@ mod tests {
             listeners: vec!["127.0.0.1:8080".to_owned()],
             admin: String::new(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 2048, objects: 3 },
+            panics: Vec::new(),
             shared: Vec::new(),
             pools: Vec::new(),
         };

@@ -4,7 +4,7 @@ use super::fault::StreamFault;
 use super::session::Session;
 use super::stream::OriginStream;
 use super::streams::{FIRST_WINDOW, STREAM_WINDOW, Streams};
-use crate::{Conn, Moment, spawn};
+use crate::{Conn, Moment, PanicPart, spawn};
 use sandarac_wire::h1::Limits;
 use sandarac_wire::h2::connection::{Config, Connection};
 use sandarac_wire::h2::settings::Settings;
@@ -43,7 +43,7 @@ impl OriginConnection {
         let streams = Rc::new(RefCell::new(streams));
         let session = Rc::new(RefCell::new(Session::new(conn, streams.clone())));
         let opened = OriginConnection { streams, session: session.clone() };
-        spawn(move || poll_fn(move |cx| session.borrow_mut().poll(cx)));
+        spawn(PanicPart::Origin, move || poll_fn(move |cx| session.borrow_mut().poll(cx)));
         poll_fn(|cx| opened.streams.borrow_mut().poll_settings(cx)).await?;
         Ok(opened)
     }

@@ -22,6 +22,8 @@ pub(crate) struct Memory {
     pub(crate) head: Option<ResponseHeadBuf>,
     /// The body, in the pieces in which it arrives.
     pub(crate) body: VecDeque<Vec<u8>>,
+    /// Whether the link has a fault and panics behind the last piece.
+    pub(crate) panics: bool,
     pub(crate) heard: Rc<RefCell<Heard>>,
     piece: Vec<u8>,
 }
@@ -39,7 +41,7 @@ pub(crate) struct Heard {
 impl Memory {
     pub(crate) fn new(head: ResponseHeadBuf, body: &[&[u8]], heard: Rc<RefCell<Heard>>) -> Memory {
         let body = body.iter().map(|piece| piece.to_vec()).collect();
-        Memory { interim: None, head: Some(head), body, heard, piece: Vec::new() }
+        Memory { interim: None, head: Some(head), body, panics: false, heard, piece: Vec::new() }
     }
 
     pub(super) fn send(
@@ -113,6 +115,9 @@ impl Memory {
     pub(super) fn body_step(&mut self) -> Result<Option<BodyStep>, BodyError> {
         if self.piece.is_empty() {
             let Some(piece) = self.body.pop_front() else {
+                if self.panics {
+                    return Ok(None);
+                }
                 return Ok(Some(BodyStep::End(FieldsBuf::new())));
             };
             self.piece = piece;
@@ -121,7 +126,7 @@ impl Memory {
     }
 
     pub(super) fn poll_body(&mut self, _: &mut Context<'_>) -> Poll<Result<BodyStep, BodyError>> {
-        Poll::Ready(self.body_step().map(|step| step.expect("all of it is there")))
+        Poll::Ready(self.body_step().map(|step| step.expect("a fault of the link, for a test")))
     }
 
     pub(super) fn limit_reads(&mut self, _: usize) {}
