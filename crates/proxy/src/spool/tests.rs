@@ -24,9 +24,12 @@ enum Work {
     Panics,
 }
 
+/// Work that a thread has to do.
+type Job = Box<dyn FnOnce(Work)>;
+
 thread_local! {
     /// Work for threads that this test decides about; `None` where real threads work.
-    static HELD: RefCell<Option<VecDeque<Box<dyn FnOnce(Work)>>>> = const { RefCell::new(None) };
+    static HELD: RefCell<Option<VecDeque<Job>>> = const { RefCell::new(None) };
 }
 
 /// [`sandarac_net::off_core`], or work that waits until the test has a thread do it.

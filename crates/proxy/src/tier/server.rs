@@ -243,8 +243,9 @@ impl TierServer {
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
         let state = &mut *self.state.lock();
         let server = &state.server;
+        // As the machine that reads the log counts: a trial that nothing follows would count as failed.
         let half = server.settings().local_ttl / 2;
-        let is_old = server.read_at().is_none_or(|read_at| now.since(read_at) >= half);
+        let is_old = server.read_at().is_none_or(|read_at| now.since(read_at) > half);
         (server.owes_any() || is_old) && state.health.may_use(now) != Use::Ejected
     }
 }
