@@ -26,13 +26,13 @@ use crate::{Mark, Object, Tag};
 const MOST_BESIDE: usize = 16;
 
 /// When the objects that the new one replaces leave the store.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Superseded {
+#[derive(Clone, Copy)]
+enum Superseded<'a> {
     /// When the new object enters it.
     Now,
-    /// When the new object is whole. It is combined with a stored part, which must survive if the rest does
+    /// When the new object is whole. It is combined with this stored part, which must survive if the rest does
     /// not arrive.
-    Later,
+    Later(&'a Arc<Object>),
 }
 
 impl Store {
@@ -57,7 +57,8 @@ impl Store {
         let object =
             Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-        let superseded = if combination.is_some() { Superseded::Later } else { Superseded::Now };
+        let part = combination.as_ref().and_then(Combination::part);
+        let superseded = part.map_or(Superseded::Now, Superseded::Later);
         self.land(landing, &object, stored, &tags, expected, superseded);
         BodyWriter::new(self.clone(), object, limit, resumable, combination)
     }
@@ -229,7 +230,7 @@ impl Store {
         stored: bool,
         tags: &[Tag],
         expected: usize,
-        superseded: Superseded,
+        superseded: Superseded<'_>,
     ) {
         let mut removed = Vec::new();
         let shard = if stored { self.lock_tested(object) } else { None };
@@ -237,16 +238,22 @@ impl Store {
             if self.purges.meets(landing.begun.purges, landing.key, tags) {
                 return false;
             }
+            let replaces = match superseded {
+                Superseded::Now => true,
+                // A purge of the part is one of its bytes, whatever tags the new response has.
+                Superseded::Later(part) if shard.slot_of(part).is_none() || part.is_condemned() => {
+                    return false;
+                }
+                Superseded::Later(_) => false,
+            };
             let most = self.settings().max_variants;
             let same = |(at, (slot, other)): (usize, (u32, &Arc<Object>))| {
-                let goes = superseded == Superseded::Now && other.vary() == object.vary();
+                let goes = replaces && other.vary() == object.vary();
                 (goes || at + 1 >= most).then_some(slot)
             };
             let slots: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(same).collect();
             removed.extend(slots.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
-            if superseded == Superseded::Now
-                && let Some(before) = removed.iter().find(|other| other.vary() == object.vary())
-            {
+            if replaces && let Some(before) = removed.iter().find(|other| other.vary() == object.vary()) {
                 object.inherit(before);
             }
             if shard.marks.any() {

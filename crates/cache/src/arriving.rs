@@ -189,6 +189,17 @@ impl Arriving {
         self.state.lock().readers.len() > 0
     }
 
+    /// Ends it if it has no reader: a request that looked it up before it left the store looks up again. Returns whether it had
+    /// none. The object MUST have left the store.
+    pub(crate) fn close_if_unread(&self) -> bool {
+        let mut state = self.state.lock();
+        if state.readers.len() > 0 {
+            return false;
+        }
+        state.mode = Mode::Broken;
+        true
+    }
+
     /// Makes it stream from now on, because it is no longer stored.
     pub(crate) fn detach(&self) {
         let mut state = self.state.lock();

@@ -101,10 +101,11 @@ impl BodyWriter {
         Some(if known > self.limit { Unstored::TooLarge } else { Unstored::NoRoom })
     }
 
-    /// Whether the object can still be used: it is in the store or has readers. If not, the fetch may be
-    /// broken off.
+    /// Whether the object can still be used: it is in the store or has readers. If not, it gets no reader any more, and the
+    /// fetch may be broken off.
     pub fn is_wanted(&self) -> bool {
-        self.arriving().is_some_and(Arriving::has_readers) || self.store.holds(&self.object)
+        let Some(arriving) = self.arriving() else { return false };
+        arriving.has_readers() || self.store.holds(&self.object) || !arriving.close_if_unread()
     }
 
     /// Bytes appended so far.

@@ -42,8 +42,7 @@ impl Combination {
         Some(Combination { before: Some(stored), wanted: skipped.min(len)..len, ..combination })
     }
 
-    /// The stored part that comes first, until it has been added.
-    #[cfg(test)]
+    /// The stored part, until it has been added.
     pub(crate) fn part(&self) -> Option<&Arc<Object>> {
         self.before.as_ref().or(self.after.as_ref())
     }

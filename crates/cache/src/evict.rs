@@ -84,6 +84,12 @@ impl Store {
         (0..self.shards()).for_each(|shard| self.shard(shard).shrink());
     }
 
+    /// Rebuilds the index, as eviction does when it is large for its content.
+    #[cfg(model)]
+    pub fn rebuild_index(&self) {
+        self.shrink();
+    }
+
     /// Evicts one object. False if there is none.
     fn evict(&self) -> bool {
         let index = usize::try_from(self.shards.index_bytes.load(Relaxed)).unwrap_or(0);

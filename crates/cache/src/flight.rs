@@ -15,12 +15,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 use sandarac_message::caching::Reuse;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::body_writer::BodyWriter;
 use crate::combination::Combination;
-use crate::flight_state::{Begun, Flying, LandedFlight, Stage};
+use crate::flight_state::{Begun, Flying, LandedFlight, Passing, Stage, State};
 use crate::new_object::NewObject;
 use crate::query::Query;
 use crate::store::Store;
@@ -114,10 +115,14 @@ impl Flight {
     }
 
     /// The same right, whose fetch begins only now: purges and bans before `begun` do not apply to its response.
+    /// A candidate that one of these removed is none.
     pub fn begun(mut self, begun: Begun) -> Flight {
         self.begun = begun;
+        self.candidate = self.store.unremoved(self.candidate.take());
         if let Some(flying) = &self.flying {
-            flying.state.lock().begun = begun;
+            let mut state = flying.state.lock();
+            state.begun = begun;
+            state.candidate.clone_from(&self.candidate);
         }
         self
     }
@@ -160,7 +165,7 @@ impl Flight {
             store.ground(&flying);
             flying.close(Stage::Released(most));
         } else {
-            store.pass_on(&flying);
+            store.pass_on(&flying, Passing::Leader);
         }
     }
 
@@ -192,7 +197,7 @@ fn settled(candidate: Option<Arc<Object>>) -> Option<Arc<Object>> {
 impl Drop for Flight {
     fn drop(&mut self) {
         if let Some(flying) = self.flying.take() {
-            self.store.pass_on(&flying);
+            self.store.pass_on(&flying, Passing::Leader);
         }
     }
 }
@@ -243,13 +248,7 @@ impl Waiter {
             Stage::Landed(object) if answers(object, query, now) => Some(Waited::Object(object.clone())),
             Stage::Released(left) if *left > 0 => {
                 *left -= 1;
-                let candidate = state.candidate.clone();
-                Some(Waited::Lead(Flight::new(
-                    self.store.clone(),
-                    self.flying.key,
-                    self.store.begun(),
-                    candidate,
-                )))
+                None
             }
             Stage::Landed(_) | Stage::Over | Stage::Released(_) => Some(Waited::Again),
             Stage::Failed => Some(Waited::Failed),
@@ -257,34 +256,39 @@ impl Waiter {
         if let Some(entry) = self.entry.take() {
             state.waiters.remove(entry);
         }
-        let Some(waited) = waited else {
-            // Purges and bans before this moment cannot affect a fetch that begins after it.
-            let begun = self.store.begun();
-            state.stage = Stage::Open;
-            state.begun = begun;
-            let candidate = state.candidate.clone();
-            drop(state);
-            let candidate = candidate.filter(|object| self.store.holds(object));
-            let flight = Flight::of(self.store.clone(), self.flying.clone(), begun, candidate);
-            return Poll::Ready(Waited::Lead(flight));
-        };
+        let Some(waited) = waited else { return Poll::Ready(Waited::Lead(self.lead(state))) };
         drop(state);
         if let Waited::Object(object) = &waited {
             self.store.count_hit(object);
         }
         Poll::Ready(waited)
     }
+
+    /// The right to fetch from now on: that of the flight, if it was offered to this waiter, or one of its own.
+    fn lead(&self, mut state: MutexGuard<'_, State>) -> Flight {
+        let takes_over = matches!(state.stage, Stage::Offered(_));
+        // Purges and bans before this moment do not apply to a fetch that begins after it, so the candidate is tested against
+        // them.
+        let begun = self.store.begun();
+        if takes_over {
+            state.stage = Stage::Open;
+            state.begun = begun;
+        }
+        let candidate = state.candidate.clone();
+        drop(state);
+        let candidate = self.store.unremoved(candidate);
+        if !takes_over {
+            return Flight::new(self.store.clone(), self.flying.key, begun, candidate);
+        }
+        self.flying.state.lock().candidate.clone_from(&candidate);
+        Flight::of(self.store.clone(), self.flying.clone(), begun, candidate)
+    }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let Some(entry) = self.entry.take() else { return };
-        let mut state = self.flying.state.lock();
-        state.waiters.remove(entry);
-        let offered = matches!(state.stage, Stage::Offered(to) if to == entry);
-        drop(state);
-        if offered {
-            self.store.pass_on(&self.flying);
+        if let Some(entry) = self.entry.take() {
+            self.store.pass_on(&self.flying, Passing::Waiter(entry));
         }
     }
 }

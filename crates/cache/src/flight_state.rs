@@ -113,15 +113,41 @@ impl Flying {
         self.close(Stage::Over);
     }
 
-    /// Offers the flight to a waiter. The shard's lock is held. `None` if there is none.
-    pub(crate) fn offer(&self) -> Option<Wake> {
+    /// Offers the flight to a waiter. The shard's lock is held.
+    pub(crate) fn offer(&self, passing: Passing) -> Offer {
         let mut state = self.state.lock();
-        let (id, waker) = state.waiters.iter_mut().next()?;
+        if let Passing::Waiter(entry) = passing {
+            state.waiters.remove(entry);
+            if !matches!(state.stage, Stage::Offered(to) if to == entry) {
+                return Offer::Unneeded;
+            }
+        }
+        // The next waiter may get the number of the one that leaves.
+        state.stage = Stage::Open;
+        let Some((id, waker)) = state.waiters.iter_mut().next() else { return Offer::Nobody };
         let mut wake = Wake::default();
         wake.add(waker.take());
         state.stage = Stage::Offered(id);
-        Some(wake)
+        Offer::To(wake)
     }
+}
+
+/// The request that does not go on with a flight.
+#[derive(Clone, Copy)]
+pub(crate) enum Passing {
+    /// Its leader.
+    Leader,
+    /// A waiter, with its number. The flight may have been offered to it.
+    Waiter(usize),
+}
+
+/// The outcome of an offer.
+pub(crate) enum Offer {
+    /// The flight has a leader, or is offered to another waiter.
+    Unneeded,
+    /// It is offered to the waiter that this wakes.
+    To(Wake),
+    Nobody,
 }
 
 /// A flight that has its response.

@@ -61,7 +61,7 @@ mod tags;
 mod wait_list;
 mod whole_body;
 
-#[cfg(test)]
+#[cfg(all(test, not(model)))]
 mod tests;
 
 /// The atomics of all modules. In `tests/model` they are shuttle's, which switches threads between any two operations; so are

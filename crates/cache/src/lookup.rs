@@ -7,7 +7,7 @@ use sandarac_message::vary::VaryKey;
 use sandarac_message::{Fields, Name, Timestamp};
 
 use crate::flight::{Flight, Waiter};
-use crate::flight_state::{Errand, Flying};
+use crate::flight_state::{Begun, Errand, Flying};
 use crate::query::{Intent, Query};
 use crate::shard::{Found, Shard};
 use crate::shards::Locked;
@@ -49,7 +49,8 @@ impl Store {
                 Found::Nothing => (None, false),
             };
             let Some(object) = object.cloned() else {
-                return self.miss(shard, key, query, None, now);
+                let begun = self.begun();
+                return self.miss(shard, key, query, begun, None, now);
             };
             if !self.bans.are_tested(&object) {
                 drop(shard);
@@ -63,25 +64,31 @@ impl Store {
                 _ if !whole => Reuse::Revalidate,
                 reuse => reuse,
             };
+            if matches!(reuse, Reuse::Fresh | Reuse::MaxStale) {
+                object.hit();
+                shard.counters().hits += 1;
+                return Lookup::Hit(object);
+            }
+            let begun = self.begun();
+            if !self.bans.are_tested(&object) {
+                // A ban that does not apply to a fetch which begins now has to be tested against what that validates.
+                continue;
+            }
             return match reuse {
-                Reuse::Fresh | Reuse::MaxStale => {
-                    object.hit();
-                    shard.counters().hits += 1;
-                    Lookup::Hit(object)
-                }
+                Reuse::Fresh | Reuse::MaxStale => unreachable!("it was a hit"),
                 Reuse::StaleWhileRevalidate => {
                     object.hit();
                     shard.counters().stale += 1;
                     // All that is stored is validated, whatever part of it was requested.
                     let stored = Query { part: object.range().map(|held| held.spec()), ..*query };
                     let flight = match query.intent {
-                        Intent::Fill => self.take_off(&mut shard, key, &stored, Some(&object)).ok(),
+                        Intent::Fill => self.take_off(&mut shard, key, &stored, begun, Some(&object)).ok(),
                         Intent::Peek => None,
                     };
                     Lookup::Stale(object, flight)
                 }
-                Reuse::Revalidate => self.miss(shard, key, query, Some(object), now),
-                Reuse::Gone => self.miss(shard, key, query, None, now),
+                Reuse::Revalidate => self.miss(shard, key, query, begun, Some(object), now),
+                Reuse::Gone => self.miss(shard, key, query, begun, None, now),
             };
         }
     }
@@ -103,6 +110,7 @@ impl Store {
         mut shard: Locked<'_>,
         key: Key,
         query: &Query<'_>,
+        begun: Begun,
         candidate: Option<Arc<Object>>,
         now: Timestamp,
     ) -> Lookup {
@@ -111,14 +119,14 @@ impl Store {
         }
         if let Some(mark) = self.marked(&shard, key, query, now) {
             shard.counters().marked += 1;
-            return Lookup::Marked(mark, Flight::new(self.clone(), key, self.begun(), candidate));
+            return Lookup::Marked(mark, Flight::new(self.clone(), key, begun, candidate));
         }
         let alone = candidate.as_ref().is_some_and(|object| !object.is_shareable());
         if alone {
             shard.counters().misses += 1;
-            return Lookup::Miss(Flight::new(self.clone(), key, self.begun(), candidate));
+            return Lookup::Miss(Flight::new(self.clone(), key, begun, candidate));
         }
-        match self.take_off(&mut shard, key, query, candidate.as_ref()) {
+        match self.take_off(&mut shard, key, query, begun, candidate.as_ref()) {
             Ok(flight) => {
                 shard.counters().misses += 1;
                 Lookup::Miss(flight)
@@ -146,6 +154,7 @@ impl Store {
         shard: &mut Shard,
         key: Key,
         query: &Query<'_>,
+        begun: Begun,
         candidate: Option<&Arc<Object>>,
     ) -> Result<Flight, Arc<Flying>> {
         let whole = candidate.is_some_and(|object| object.range().is_none());
@@ -154,14 +163,16 @@ impl Store {
             part: query.part.filter(|part| !whole && !part.is_whole()),
             passed: query.fields.list(Name::Via).count().min(MOST_PASSED),
         };
-        let begun = self.begun();
         let hash = u64::from(key.hash());
         let candidate = candidate.cloned();
         let eq = |flying: &Arc<Flying>| flying.key == key && flying.errand.serves(&errand);
         if let Some(flying) = shard.flights.find_mut(hash, eq) {
-            // A fetch that began before a purge or a ban may bring what that should remove.
+            // A fetch that began before a purge or a ban may bring what that should remove. While a purge walks, a fetch that
+            // began since is as good as one that begins now.
             let before = flying.begun();
-            if before.bans == begun.bans && !self.purges.may_meet(before.purges, key, flying.target()) {
+            let is_purged =
+                || before.purges != begun.purges && self.purges.may_meet(before.purges, key, flying.target());
+            if before.bans == begun.bans && !is_purged() {
                 return Err(flying.clone());
             }
             *flying = Flying::new(key, errand, begun, candidate.clone());

@@ -416,13 +416,14 @@ impl Object {
     /// Takes over the counts of `before`, which it replaces. The shard's lock is held.
     pub(crate) fn succeed(&self, before: &Object) {
         self.hits.store(before.hits.load(Relaxed), Relaxed);
-        self.bans.fetch_max(before.bans.load(Relaxed), Relaxed);
         self.inherit(before);
     }
 
-    /// Takes over the purge of `before`, the same response. The shard's lock is held.
-    pub(crate) fn inherit_purge(&self, before: &Object) {
+    /// Takes over the soft purge of `before`, and the bans that it was tested against: both have the same head. The shard's lock is
+    /// held.
+    pub(crate) fn inherit_removals(&self, before: &Object) {
         self.purged.store(before.purged.load(Relaxed), Relaxed);
+        self.bans.fetch_max(before.bans.load(Relaxed), Relaxed);
     }
 
     /// Records that the rest of this part did not arrive. Returns whether that has happened before.

@@ -26,7 +26,7 @@ const BATCH: usize = 64;
 impl Store {
     /// Purges every object of a key. Returns their number.
     pub fn purge(&self, key: Key, purge: Purge, now: Timestamp) -> usize {
-        self.purges.note([Purged::Key(key)]);
+        let _walk = self.purges.note([Purged::Key(key)]);
         let mut shard = self.lock(key);
         let present = shard.variants(key).filter(|(_, object)| !object.is_condemned());
         let slots: Vec<u32> = present.map(|(slot, _)| slot).collect();
@@ -44,41 +44,53 @@ impl Store {
     /// Purges every object that carries one of these tags or groups. Returns their number. None of them is
     /// served once this has returned. Eviction and [`Store::sweep`] free their memory.
     pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
-        self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
+        let _walk = self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
         self.purge_tagged(tags, purge, now)
     }
 
     /// Purges every object that carries this [`Tag::target`], as [`Store::purge_tags`] does.
     pub fn purge_target(&self, target: Tag, purge: Purge, now: Timestamp) -> usize {
-        self.purges.note([Purged::Target(target)]);
+        let _walk = self.purges.note([Purged::Target(target)]);
         self.purge_tagged(&[target], purge, now)
     }
 
     fn purge_tagged(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
-        let mut purged = 0;
-        for at in 0..self.shards() {
-            for tags in tags.chunks(BATCH) {
-                let shard = self.shard(at);
-                let slots: Vec<(Tag, Vec<u32>)> =
-                    tags.iter().map(|&tag| (tag, shard.tags.slots(tag))).collect();
-                drop(shard);
-                for (tag, slots) in
-                    slots.iter().flat_map(|(tag, slots)| slots.chunks(BATCH).map(|slots| (*tag, slots)))
-                {
-                    let mut shard = self.shard(at);
-                    purged += match purge {
-                        Purge::Hard => shard.condemn(slots, tag),
-                        Purge::Soft => shard.purge_softly(slots, tag, now),
-                    };
+        let batches = (0..self.shards()).flat_map(|at| tags.chunks(BATCH).map(move |tags| (at, tags)));
+        let purged = batches.map(|(at, tags)| self.purge_batch(at, tags, purge, now)).sum();
+        // The list of what is condemned is part of the index.
+        self.fit();
+        purged
+    }
+
+    /// Purges the objects of a shard that carry one of a few tags. The list of their slots begins again when the index is rebuilt,
+    /// because that moves them.
+    fn purge_batch(&self, at: usize, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
+        let mut condemned = 0;
+        'list: loop {
+            let shard = self.shard(at);
+            let rebuilt = shard.rebuilt();
+            let slots: Vec<(Tag, Vec<u32>)> = tags.iter().map(|&tag| (tag, shard.tags.slots(tag))).collect();
+            drop(shard);
+            let mut softened = 0;
+            for (tag, slots) in
+                slots.iter().flat_map(|(tag, slots)| slots.chunks(BATCH).map(|slots| (*tag, slots)))
+            {
+                let mut shard = self.shard(at);
+                if shard.rebuilt() != rebuilt {
+                    continue 'list;
+                }
+                match purge {
+                    Purge::Hard => condemned += shard.condemn(slots, tag),
+                    Purge::Soft => softened += shard.purge_softly(slots, tag, now),
                 }
             }
+            return condemned + softened;
         }
-        purged
     }
 
     /// Purges everything, marks included. Returns the number of objects.
     pub fn purge_all(&self, purge: Purge, now: Timestamp) -> usize {
-        self.purges.note_all();
+        let _walk = self.purges.note_all();
         (0..self.shards())
             .map(|at| match purge {
                 Purge::Hard => {
@@ -96,10 +108,18 @@ impl Store {
     }
 
     fn purge_shard_softly(&self, at: usize, now: Timestamp) -> usize {
-        self.shard(at).marks.clear();
+        let mut shard = self.shard(at);
+        shard.marks.clear();
+        let mut rebuilt = shard.rebuilt();
+        drop(shard);
         let (mut purged, mut from) = (0, 0);
         loop {
             let shard = self.shard(at);
+            if shard.rebuilt() != rebuilt {
+                // The objects have moved.
+                rebuilt = shard.rebuilt();
+                (purged, from) = (0, 0);
+            }
             let to = shard.end().min(from + BATCH as u32);
             for object in
                 (from..to).filter_map(|slot| shard.object(slot)).filter(|object| !object.is_condemned())

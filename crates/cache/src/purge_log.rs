@@ -14,6 +14,8 @@ const REMEMBERED: usize = 4096;
 pub(crate) struct PurgeLog {
     /// The number of purges so far.
     epoch: AtomicU64,
+    /// The purges that have ended, and so have all before them.
+    ended: AtomicU64,
     recent: Mutex<Recent>,
 }
 
@@ -21,6 +23,24 @@ struct Recent {
     entries: VecDeque<(u64, Purged)>,
     /// Every fetch that began before this many purges counts as purged.
     all_before: u64,
+    /// The purges that still walk the shards.
+    walking: Vec<u64>,
+}
+
+/// A purge that walks the shards. It ends when this is dropped.
+#[must_use = "a purge ends when its walk is dropped"]
+pub(crate) struct Walk<'a> {
+    log: &'a PurgeLog,
+    epoch: u64,
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        let mut recent = self.log.recent.lock();
+        recent.walking.retain(|epoch| *epoch != self.epoch);
+        let ended = recent.walking.iter().min().map_or(self.log.epoch(), |first| first - 1);
+        self.log.ended.store(ended, Ordering::Release);
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,16 +53,22 @@ pub(crate) enum Purged {
 
 impl PurgeLog {
     pub(crate) fn new() -> PurgeLog {
-        let recent = Recent { entries: VecDeque::new(), all_before: 0 };
-        PurgeLog { epoch: AtomicU64::new(0), recent: Mutex::new(recent) }
+        let recent = Recent { entries: VecDeque::new(), all_before: 0, walking: Vec::new() };
+        PurgeLog { epoch: AtomicU64::new(0), ended: AtomicU64::new(0), recent: Mutex::new(recent) }
     }
 
-    pub(crate) fn epoch(&self) -> u64 {
+    fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Records purges. MUST be called before the first shard is walked.
-    pub(crate) fn note(&self, purged: impl IntoIterator<Item = Purged>) {
+    /// The purges that do not apply to a fetch which begins now. A purge that has not ended applies to it: what the fetch builds
+    /// on, such as a stored object that it validates, may be removed yet.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Records purges. MUST be called before the first shard is walked, and the walk be kept until the last one was.
+    pub(crate) fn note(&self, purged: impl IntoIterator<Item = Purged>) -> Walk<'_> {
         let mut recent = self.recent.lock();
         let epoch = self.epoch() + 1;
         for entry in purged {
@@ -53,15 +79,22 @@ impl PurgeLog {
             }
             recent.entries.push_back((epoch, entry));
         }
-        self.epoch.store(epoch, Ordering::Release);
+        self.walk(&mut recent, epoch)
     }
 
-    pub(crate) fn note_all(&self) {
+    /// Records a purge of everything, as [`PurgeLog::note`] does.
+    pub(crate) fn note_all(&self) -> Walk<'_> {
         let mut recent = self.recent.lock();
         let epoch = self.epoch() + 1;
         recent.entries.clear();
         recent.all_before = epoch;
+        self.walk(&mut recent, epoch)
+    }
+
+    fn walk(&self, recent: &mut Recent, epoch: u64) -> Walk<'_> {
+        recent.walking.push(epoch);
         self.epoch.store(epoch, Ordering::Release);
+        Walk { log: self, epoch }
     }
 
     /// Whether a purge since `begun` matches a fetched response. The shard's lock MUST be held until the

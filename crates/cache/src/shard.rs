@@ -105,6 +105,8 @@ pub(crate) struct Shard {
     charged: usize,
     /// Bytes by which the small queue's share should grow.
     pull: isize,
+    /// How often the index was rebuilt, which gives objects other slots.
+    rebuilt: u32,
 }
 
 impl Shard {
@@ -125,12 +127,18 @@ impl Shard {
             condemned_objects: 0,
             charged: 0,
             pull: 0,
+            rebuilt: 0,
         }
     }
 
     /// Objects that are not condemned.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.condemned_objects
+    }
+
+    /// Changes when the index is rebuilt: a slot that was noted before then may be another object's.
+    pub(crate) fn rebuilt(&self) -> u32 {
+        self.rebuilt
     }
 
     /// One past the last slot.
@@ -333,6 +341,7 @@ impl Shard {
         self.counters = before.counters;
         self.counters.removed[Removal::Purged as usize] += before.places.len() as u64;
         self.charged = before.charged;
+        self.rebuilt = before.rebuilt.wrapping_add(1);
         std::mem::swap(&mut self.marks, &mut before.marks);
         std::mem::swap(&mut self.flights, &mut before.flights);
         self.marks.clear();
@@ -353,7 +362,7 @@ impl Shard {
         *bytes = *bytes - before.weight() + after.weight();
         let mut node = before.tags.swap(NONE, Relaxed);
         match tags {
-            None => after.inherit_purge(&before),
+            None => after.inherit_removals(&before),
             Some(tags) => {
                 self.tags.remove(node);
                 node = self.tags.insert(slot, tags);
@@ -493,6 +502,7 @@ impl Shard {
             }
             self.lines[queue as usize] = Line::EMPTY;
         }
+        self.rebuilt = self.rebuilt.wrapping_add(1);
         self.bytes = [0; 2];
         self.table = HashTable::new();
         self.places = Slab::new();

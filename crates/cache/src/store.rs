@@ -8,7 +8,7 @@ use sandarac_message::Timestamp;
 use crate::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use crate::ban::Bans;
 use crate::budget::Budget;
-use crate::flight_state::{Begun, Flying};
+use crate::flight_state::{Begun, Flying, Offer, Passing};
 use crate::memory_file::MemoryFiles;
 use crate::purge_log::PurgeLog;
 use crate::queue::Queue;
@@ -121,9 +121,15 @@ impl Store {
         self.budget.used().saturating_sub(usize::try_from(these).unwrap_or(0))
     }
 
-    /// The purges and bans there have been so far.
+    /// The purges and bans that do not apply to a fetch which begins now.
     pub fn begun(&self) -> Begun {
-        Begun { purges: self.purges.epoch(), bans: self.bans.latest() }
+        Begun { purges: self.purges.ended(), bans: self.bans.latest() }
+    }
+
+    /// The object, if a fetch may build on it that began before this call: no purge and no ban before then removed it. Bans are
+    /// tested, so no lock may be held.
+    pub(crate) fn unremoved(&self, object: Option<Arc<Object>>) -> Option<Arc<Object>> {
+        object.filter(|object| self.holds(object) && !self.bans.meet(object))
     }
 
     pub(crate) fn shards(&self) -> usize {
@@ -144,16 +150,20 @@ impl Store {
     }
 
     /// Passes an abandoned flight to a waiter.
-    pub(crate) fn pass_on(&self, flying: &Arc<Flying>) {
+    pub(crate) fn pass_on(&self, flying: &Arc<Flying>, passing: Passing) {
         let mut shard = self.lock(flying.key);
-        if let Some(wake) = flying.offer() {
-            drop(shard);
-            wake.wake();
-            return;
+        match flying.offer(passing) {
+            Offer::Unneeded => {}
+            Offer::To(wake) => {
+                drop(shard);
+                wake.wake();
+            }
+            Offer::Nobody => {
+                ground(&mut shard, flying);
+                drop(shard);
+                flying.over();
+            }
         }
-        ground(&mut shard, flying);
-        drop(shard);
-        flying.over();
     }
 
     /// Whether this very object is in the index.
@@ -192,9 +202,17 @@ impl Store {
         self.release(reserved - taken);
     }
 
-    /// Makes this very object stale, wherever it is.
+    /// Makes this object stale, and one that has taken its place as the same copy of an entry of the shared tier.
     pub fn soften(&self, object: &Object, now: Timestamp) {
+        let shard = self.lock(object.key());
         object.purge_softly(now);
+        let of = |other: &Object| {
+            other.copy().zip(object.copy()).is_some_and(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        shard
+            .variants(object.key())
+            .filter(|(_, other)| of(other))
+            .for_each(|(_, other)| other.purge_softly(now));
     }
 
     pub(crate) fn count_hit(&self, object: &Object) {

@@ -1,14 +1,12 @@
 //! The store under every order of its threads that a scheduler comes upon: a writer, readers and eviction share an arriving body.
 
-mod support;
-
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use crate::support::{NOW, check_charges, in_many_orders, lookup, new_object, settings};
 use sandarac_model::{BodyWriter, Broken, Lookup, Reader, Store};
 use shuttle::future::block_on;
 use shuttle::thread;
-use support::{NOW, check_charges, in_many_orders, lookup, new_object, settings};
 
 /// A store that takes everything here.
 const LARGE: usize = 4 << 20;

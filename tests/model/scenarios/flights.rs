@@ -1,14 +1,12 @@
 //! Flights under every order of threads that a scheduler comes upon: requests for one key, purges, and fetches that fail.
 
-mod support;
-
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use crate::support::{NOW, check_charges, in_many_orders, key, lookup, new_object, query, settings};
 use sandarac_model::{Flight, Lookup, Object, Purge, Store, Waited};
 use shuttle::future::block_on;
 use shuttle::thread;
-use support::{NOW, check_charges, in_many_orders, key, lookup, new_object, query, settings};
 
 /// What becomes of a fetch.
 #[derive(Clone, Copy)]

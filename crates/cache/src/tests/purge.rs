@@ -113,6 +113,10 @@ fn purges() -> [Way; 7] {
     ]
 }
 
+fn hard_purges() -> impl Iterator<Item = Way> {
+    purges().into_iter().filter(|(name, _)| !name.ends_with("soft"))
+}
+
 #[test]
 fn a_fill_begun_before_a_purge_reaches_those_waiting_and_nobody_later() {
     for (name, purge) in purges() {
@@ -176,21 +180,64 @@ fn a_validation_that_a_purge_overtakes_does_not_bring_the_object_back() {
     }
 }
 
+/// A flight with a stale candidate that is purged while a waiter waits.
+fn purged_beside_a_waiter(purge: &dyn Fn(&Store)) -> (Arc<Store>, Flight, Waiter) {
+    let store = store(1 << 20);
+    response("/").tags(&["t"]).put(&store, b"old");
+    let leader = flight(get("/").lookup(&store, at(20)));
+    let mut waiter = waiter(get("/").lookup(&store, at(20)));
+    assert!(Task::new().wait(&mut waiter, &get("/"), at(20)).is_pending());
+    purge(&store);
+    (store, leader, waiter)
+}
+
+fn lead(waiter: &mut Waiter) -> Flight {
+    match Task::new().wait(waiter, &get("/"), at(20)) {
+        Poll::Ready(Waited::Lead(flight)) => flight,
+        other => panic!("no lead: {}", told(&other)),
+    }
+}
+
 #[test]
 fn a_flight_handed_over_after_a_purge_is_clean() {
-    let store = store(1 << 20);
-    response("/").put(&store, b"old");
-    let leader = flight(get("/").lookup(&store, at(20)));
-    let (task, mut waiter) = (Task::new(), waiter(get("/").lookup(&store, at(20))));
-    assert!(task.wait(&mut waiter, &get("/"), at(20)).is_pending());
-    store.purge(key("/"), Hard, at(20));
-    drop(leader);
-    let Poll::Ready(Waited::Lead(flight)) = task.wait(&mut waiter, &get("/"), at(20)) else {
-        panic!("no lead")
-    };
-    assert!(flight.candidate().is_none(), "the purged object is no candidate");
-    flight.store_complete(response("/").lifetimes(at(20), 10, 0, 0).new_object(), &[b"new"], None);
-    assert_eq!(look(&store, &get("/"), at(20)), "hit new");
+    for (name, purge) in hard_purges() {
+        let (store, leader, mut waiter) = purged_beside_a_waiter(&purge);
+        drop(leader);
+        let flight = lead(&mut waiter);
+        assert!(flight.candidate().is_none(), "{name}: the purged object is no candidate");
+        flight.store_complete(response("/").lifetimes(at(20), 10, 0, 0).new_object(), &[b"new"], None);
+        assert_eq!(look(&store, &get("/"), at(20)), "hit new", "{name}");
+    }
+}
+
+/// Regression: requests that had joined after the purge got the purged object as their candidate when the fetches failed.
+#[test]
+fn a_flight_that_is_released_after_a_purge_hands_on_no_purged_candidate() {
+    for (name, purge) in hard_purges() {
+        let (store, leader, mut first) = purged_beside_a_waiter(&purge);
+        drop(leader);
+        let second_lead = lead(&mut first);
+        let mut later = [(); 2].map(|()| waiter(get("/").lookup(&store, at(20))));
+        for waiter in &mut later {
+            assert!(Task::new().wait(waiter, &get("/"), at(20)).is_pending());
+        }
+        second_lead.release(2);
+        let [one, other] = &mut later;
+        let third_lead = lead(one);
+        assert!(third_lead.candidate().is_none(), "{name}: when it takes over");
+        third_lead.release(2);
+        assert!(lead(other).candidate().is_none(), "{name}: when it tries by itself");
+    }
+}
+
+/// Regression: what the shared tier was asked first, the fetch that began only then kept a candidate that was purged meanwhile.
+#[test]
+fn a_fetch_that_begins_after_a_purge_has_no_purged_candidate() {
+    for (name, purge) in hard_purges() {
+        let (store, leader, _waiter) = purged_beside_a_waiter(&purge);
+        let begun = store.begun();
+        assert!(leader.begun(begun).candidate().is_none(), "{name}");
+    }
 }
 
 /// Regression: a fetch that failed in between served its candidate as fresh.
