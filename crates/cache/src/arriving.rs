@@ -18,7 +18,8 @@ use crate::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::budget::{Charge, held};
 use crate::buffer::Buffer;
 use crate::growth::{FullTail, Growth};
-use crate::loan::{Loan, NextMemory};
+use crate::loan::{Lender, Loan, NextMemory};
+use crate::tail::{Tail, TailMemory};
 use crate::wait_list::{Entries, Wake, keep};
 use crate::whole_body::{Segment, Whole};
 
@@ -87,29 +88,6 @@ pub(crate) enum Mode {
     Complete,
     /// The writer gave up.
     Broken,
-}
-
-/// The segment that is being filled.
-#[derive(Default)]
-struct Tail {
-    at: u64,
-    memory: TailMemory,
-    /// Bytes of the memory that are filled; the rest is to be read into.
-    filled: usize,
-    capacity: usize,
-}
-
-/// The memory of the tail.
-enum TailMemory {
-    Here(Buffer),
-    /// The writer has it: to read into it, or to make a whole body of it.
-    Lent,
-}
-
-impl Default for TailMemory {
-    fn default() -> TailMemory {
-        TailMemory::Here(Buffer::default())
-    }
 }
 
 /// One reader.
@@ -295,20 +273,6 @@ impl Arriving {
         Some(NextMemory::Loan(Loan::new(self, buffer, filled..capacity)))
     }
 
-    /// Takes lent memory back, with `read` more bytes in it.
-    pub(crate) fn give_back(&self, buffer: Buffer, read: usize) {
-        let mut state = self.state.lock();
-        state.tail.put_back(buffer, read);
-        state.len += read as u64;
-        if state.mode != Mode::Storing {
-            state.seal();
-            state.let_go();
-        }
-        let wake = state.wake_readers();
-        drop(state);
-        wake.wake();
-    }
-
     /// Ready when the window has room for more; always, while the body is stored. Cuts off readers that have
     /// kept the window full for `patience` while others have read everything.
     pub(crate) fn poll_room(
@@ -424,37 +388,18 @@ impl Arriving {
     }
 }
 
-impl Tail {
-    /// Adds as many of `bytes` as there is room for, and returns how many.
-    fn append(&mut self, bytes: &[u8]) -> usize {
-        let TailMemory::Here(buffer) = &mut self.memory else { unreachable!("its one writer appends now") };
-        let added = bytes.len().min(self.capacity - self.filled);
-        buffer.put(self.filled, &bytes[..added]);
-        self.filled += added;
-        added
-    }
-
-    /// Makes room for `capacity` bytes in total.
-    fn grow(&mut self, capacity: usize) {
-        let TailMemory::Here(buffer) = &mut self.memory else { unreachable!("its one writer grows it now") };
-        buffer.reserve(capacity);
-        self.capacity = capacity;
-    }
-
-    /// Takes the memory out of it, for the writer.
-    fn take(&mut self) -> Buffer {
-        match std::mem::replace(&mut self.memory, TailMemory::Lent) {
-            TailMemory::Here(buffer) => buffer,
-            TailMemory::Lent => unreachable!("its one writer has given it back"),
+impl Lender for Arriving {
+    fn give_back(&self, buffer: Buffer, read: usize) {
+        let mut state = self.state.lock();
+        state.tail.put_back(buffer, read);
+        state.len += read as u64;
+        if state.mode != Mode::Storing {
+            state.seal();
+            state.let_go();
         }
-    }
-
-    /// Puts the memory back, with `read` more bytes in it.
-    fn put_back(&mut self, buffer: Buffer, read: usize) {
-        debug_assert!(matches!(self.memory, TailMemory::Lent), "only lent memory comes back");
-        debug_assert!(read <= self.capacity - self.filled, "no more is read than was lent");
-        self.memory = TailMemory::Here(buffer);
-        self.filled += read;
+        let wake = state.wake_readers();
+        drop(state);
+        wake.wake();
     }
 }
 

@@ -43,6 +43,7 @@ mod memory_file;
 mod new_object;
 mod object;
 mod page_markup;
+mod place;
 mod purge;
 mod purge_log;
 mod query;
@@ -58,6 +59,7 @@ mod store;
 mod sweep;
 mod sweep_position;
 mod tags;
+mod tail;
 mod wait_list;
 mod whole_body;
 

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use crate::arriving::Arriving;
 use crate::buffer::Buffer;
 use crate::growth::FullTail;
 
@@ -13,10 +12,16 @@ pub(crate) enum NextMemory<'a> {
     Full(FullTail),
 }
 
+/// The owner of a tail.
+pub(crate) trait Lender {
+    /// Takes the memory of its tail back, with `read` more bytes in it.
+    fn give_back(&self, buffer: Buffer, read: usize);
+}
+
 /// The right to fill the free part of a tail. It is given back when it is dropped, even if reading panics. Its length is its own,
 /// because the body may be evicted, and stream, while it lasts.
 pub(crate) struct Loan<'a> {
-    arriving: &'a Arriving,
+    lender: &'a dyn Lender,
     buffer: Buffer,
     /// The part of the buffer to fill.
     free: Range<usize>,
@@ -24,11 +29,11 @@ pub(crate) struct Loan<'a> {
 }
 
 impl<'a> Loan<'a> {
-    /// `buffer` MUST have been taken from the tail of `arriving`, and `free` MUST NOT be empty.
-    pub(crate) fn new(arriving: &'a Arriving, mut buffer: Buffer, free: Range<usize>) -> Loan<'a> {
+    /// `buffer` MUST have been taken from the tail of `lender`, and `free` MUST NOT be empty.
+    pub(crate) fn new(lender: &'a dyn Lender, mut buffer: Buffer, free: Range<usize>) -> Loan<'a> {
         buffer.extend(free.end);
         debug_assert!(!free.is_empty() && free.end <= buffer.bytes().len(), "a loan has room");
-        Loan { arriving, buffer, free, read: 0 }
+        Loan { lender, buffer, free, read: 0 }
     }
 
     /// The memory to fill from its start, never empty.
@@ -45,6 +50,6 @@ impl<'a> Loan<'a> {
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
-        self.arriving.give_back(std::mem::take(&mut self.buffer), self.read);
+        self.lender.give_back(std::mem::take(&mut self.buffer), self.read);
     }
 }

@@ -21,8 +21,9 @@ use crate::ghost::{Ghost, LIFE, MOST_REQUESTS, Remembered};
 use crate::judge::{Judge, MUCH_HEAVIER};
 use crate::marks::Marks;
 use crate::object::{FREQUENT, HIT};
+use crate::place::Place;
 use crate::queue::{ARRIVALS, Line, Queue};
-use crate::slab::{NONE, Slab, Slot};
+use crate::slab::{NONE, Slab};
 use crate::stats::{Counters, Removal};
 use crate::tags::TagIndex;
 use crate::{Key, Object, PageMarkup, Tag};
@@ -37,33 +38,6 @@ const JUST_LEFT: usize = 32;
 /// A key that comes back to the main queue counts for as many that come back to the small one: it was wanted
 /// before.
 const MAIN_PULL: isize = 3;
-
-/// An object's entry in its shard.
-pub(crate) struct Place {
-    object: Option<Arc<Object>>,
-    hash: u32,
-    /// Neighbours in the queue. A free place uses `next` for the free list.
-    prev: u32,
-    next: u32,
-    /// The next object of the same key, stored before this one.
-    variant: u32,
-}
-
-impl Default for Place {
-    fn default() -> Place {
-        Place { object: None, hash: 0, prev: NONE, next: NONE, variant: NONE }
-    }
-}
-
-impl Slot for Place {
-    fn link(&self) -> u32 {
-        self.next
-    }
-
-    fn set_link(&mut self, next: u32) {
-        self.next = next;
-    }
-}
 
 /// The outcome of a search for a victim.
 pub(crate) enum Victim {
