@@ -1,8 +1,6 @@
 //! Cache-Control and what follows from it: letter case changes nothing, `no-store` is obeyed, and what has become stale is
 //! never fresh again.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_message::caching::{Policy, Profile, RequestDirectives, Reuse, Storability, storability};
 use sandarac_message::{FieldsBuf, Method, Name, RequestHead, ResponseHead, Timestamp, Version, members};
 use std::time::Duration;
@@ -27,7 +25,8 @@ const NAMES: [Name; 9] = [
     Name::Pragma,
 ];
 
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let mut lines = input.split(|&byte| byte == b'\n');
     let asked = clean(lines.next().unwrap_or_default());
     let (mut request, mut shouted) = (FieldsBuf::new(), FieldsBuf::new());
@@ -94,4 +93,4 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-});
+}

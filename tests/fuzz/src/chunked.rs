@@ -1,9 +1,7 @@
 //! Chunked bodies: from any pieces the same; every byte is accounted for; written anew they are read the same. The first bytes
 //! say where to cut.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use sandarac_fuzz::check_fields;
+use crate::common::check_fields;
 use sandarac_message::FieldsBuf;
 use sandarac_wire::h1::chunked::{Decoder, Event, MAX_TRAILERS};
 use sandarac_wire::h1::{Refusal, encode};
@@ -44,7 +42,8 @@ fn decode(bytes: &[u8], cuts: &[u8]) -> Result<Option<Body>, Refusal> {
     Ok(None)
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let (cuts, bytes) = input.split_at(input.len().min(4));
     let whole = decode(bytes, &[]);
     assert_eq!(whole, decode(bytes, cuts));
@@ -65,4 +64,4 @@ fuzz_target!(|input: &[u8]| {
         Err(Refusal::TrailersTooLarge) => {}
         again => assert_eq!(again, Ok(Some((content, trailers, out.len())))),
     }
-});
+}

@@ -8,30 +8,30 @@ use std::collections::BTreeSet;
 
 /// A reader that notes faults instead of refusing: the oracle of the codec's own tests.
 #[allow(dead_code, reason = "what it makes of a message beside the faults")]
-#[path = "../crates/wire/tests/support/relaxed.rs"]
+#[path = "../../../crates/wire/tests/support/relaxed.rs"]
 mod relaxed;
 
 /// Items of the shared tier with any content, as the codec's own tests write them.
-#[path = "../crates/wire/tests/entry/forge.rs"]
+#[path = "../../../crates/wire/tests/entry/forge.rs"]
 mod forge;
 
 /// The faults that the relaxed reader finds in a request.
-pub fn request_faults(bytes: &[u8]) -> BTreeSet<&'static str> {
+pub(crate) fn request_faults(bytes: &[u8]) -> BTreeSet<&'static str> {
     relaxed::request(bytes).faults
 }
 
 /// The faults that the relaxed reader finds in a response to a request with `method`.
-pub fn response_faults(bytes: &[u8], method: &str) -> BTreeSet<&'static str> {
+pub(crate) fn response_faults(bytes: &[u8], method: &str) -> BTreeSet<&'static str> {
     relaxed::response(bytes, method).faults
 }
 
 /// An item of the shared tier with a valid checksum.
-pub fn entry_item(key: &EntryKey, kind: u8, fields: &[u8], body: &[u8]) -> Vec<u8> {
+pub(crate) fn entry_item(key: &EntryKey, kind: u8, fields: &[u8], body: &[u8]) -> Vec<u8> {
     forge::item(key, kind, fields, body)
 }
 
 /// A record of the purge log with this id, with a valid checksum.
-pub fn entry_record(key: &EntryKey, log: &[u8], fields: &[u8]) -> Vec<u8> {
+pub(crate) fn entry_record(key: &EntryKey, log: &[u8], fields: &[u8]) -> Vec<u8> {
     forge::record(key, log, fields)
 }
 
@@ -41,7 +41,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Fields that came through the codec: names are tokens, values are trimmed and end no line.
-pub fn check_fields(fields: Fields<'_>) {
+pub(crate) fn check_fields(fields: Fields<'_>) {
     for field in fields.iter() {
         assert!(is_token(field.name));
         assert!(!field.value.iter().any(|&byte| byte < b' ' && byte != b'\t' || byte == 0x7f));
@@ -50,7 +50,7 @@ pub fn check_fields(fields: Fields<'_>) {
 }
 
 /// What is read of a part of a message must be unfinished, or what is read of the whole.
-pub fn check_prefixes<T: PartialEq + std::fmt::Debug>(
+pub(crate) fn check_prefixes<T: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
     read: impl Fn(&[u8]) -> Result<Option<T>, Refusal>,
 ) {
@@ -63,7 +63,7 @@ pub fn check_prefixes<T: PartialEq + std::fmt::Debug>(
 }
 
 /// The bytes of the body that starts at the start of `bytes`, or `None` where it has not arrived whole.
-pub fn body_len(bytes: &[u8], framing: BodyFraming) -> Result<Option<usize>, Refusal> {
+pub(crate) fn body_len(bytes: &[u8], framing: BodyFraming) -> Result<Option<usize>, Refusal> {
     match framing {
         BodyFraming::None => Ok(Some(0)),
         BodyFraming::Length(len) => Ok(usize::try_from(len).ok().filter(|&len| len <= bytes.len())),

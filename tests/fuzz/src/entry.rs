@@ -1,8 +1,6 @@
 //! Items of the shared tier: no bytes panic, and an item that is read is written as the same bytes.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use sandarac_fuzz::{entry_item, entry_record};
+use crate::common::{entry_item, entry_record};
 use sandarac_wire::entry::{
     Content, EntryKey, EntryKeys, Item, LocalKey, LogHeader, LogId, PurgeLog, Sealer, Token,
 };
@@ -27,7 +25,8 @@ fn check_item(sealer: &Sealer, key: &EntryKey, bytes: Vec<u8>) {
     }
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let sealer = Sealer::checksum();
     let key = EntryKeys::new(b"", &sealer).entry(&LocalKey { key: [0; 16], rules: [0; 16] });
     assert!(Item::decode(&sealer, &key, input.to_vec()).is_err());
@@ -48,4 +47,4 @@ fuzz_target!(|input: &[u8]| {
         again.extend(record.encode(&sealer, &key, &LOG).expect("what was read can be written"));
     }
     assert_eq!(again, bytes);
-});
+}

@@ -1,12 +1,10 @@
 //! Pages with fragments: whatever pieces a page comes in, its parts are those that a slow parser finds, and its text is there.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use reference::{Item, add_text, reference};
 use sandarac_esi::{MAX_TAG, PageStream, Part, Segment, TemplateBuilder};
 use std::collections::VecDeque;
 
-#[path = "../../crates/esi/tests/support/reference.rs"]
+#[path = "../../../crates/esi/tests/support/reference.rs"]
 mod reference;
 
 /// The items of a page that arrives in pieces of such lengths, again and again.
@@ -18,7 +16,10 @@ fn streamed(page: &[u8], lengths: &[u8]) -> Vec<Item> {
         let len = lengths.next().unwrap_or(rest.len()).min(rest.len());
         let (piece, after) = rest.split_at(len);
         stream.push(piece.to_vec().into(), &mut segments);
-        let told: usize = segments.iter().map(|segment| if let Segment::Text(text) = segment { text.len() } else { 0 }).sum();
+        let told: usize = segments
+            .iter()
+            .map(|segment| if let Segment::Text(text) = segment { text.len() } else { 0 })
+            .sum();
         // What is neither told nor left out is a tag that has begun.
         assert!(stream.held() <= MAX_TAG + len && told <= len + MAX_TAG);
         drain(&mut segments, &mut items);
@@ -54,7 +55,10 @@ fn template(page: &[u8], piece: usize) -> Option<Vec<Item>> {
             Part::Include(include) => {
                 // No value of a visitor changes the path, or what follows it.
                 let url = include.src.url(|_| Some(b"?#<>\"'\r\n &")).unwrap_or_default();
-                assert!(!url.windows(2).any(|pair| pair == b"\r\n") || page.windows(2).any(|pair| pair == b"\r\n"));
+                assert!(
+                    !url.windows(2).any(|pair| pair == b"\r\n")
+                        || page.windows(2).any(|pair| pair == b"\r\n")
+                );
                 items.push(Item::Include(include.clone()));
             }
             Part::Variable(variable) => items.push(Item::Variable(variable.clone())),
@@ -67,7 +71,8 @@ fn template(page: &[u8], piece: usize) -> Option<Vec<Item>> {
 }
 
 // The first bytes are lengths of pieces, the rest the page.
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let Some((lengths, page)) = input.split_at_checked(3) else { return };
     let expected = reference(page);
     assert_eq!(streamed(page, lengths), expected);
@@ -77,4 +82,4 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(items, expected);
         }
     }
-});
+}

@@ -1,7 +1,5 @@
 //! Fields: edits keep order and leave the rest alone, what is encoded is read back, lists take apart and together.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_message::hop::HopByHop;
 use sandarac_message::{FieldsBuf, Method, Name, TooLarge, is_tchar, members};
 use sandarac_wire::h1::{Limits, Parsed, response};
@@ -17,7 +15,8 @@ fn is_named(line: &(Vec<u8>, Vec<u8>), name: &[u8]) -> bool {
     line.0.eq_ignore_ascii_case(name)
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let (mut fields, mut model) = (FieldsBuf::new(), Lines::new());
     for line in input.split(|&byte| byte == b'\n') {
         let Some((&edit, line)) = line.split_first() else { continue };
@@ -85,4 +84,4 @@ fuzz_target!(|input: &[u8]| {
     fields.retain(|field| !connection.has(&field));
     assert!(!fields.view().has(Name::Connection) && !fields.view().has(Name::TransferEncoding));
     assert!(lines(&fields).iter().all(|line| model.contains(line)));
-});
+}

@@ -1,9 +1,7 @@
 //! Request heads: however cut the same; taken only without a fault that the relaxed reader can find; written anew they
 //! are read the same.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use sandarac_fuzz::{body_len, check_fields, check_prefixes, request_faults};
+use crate::common::{body_len, check_fields, check_prefixes, request_faults};
 use sandarac_message::{Span, Version};
 use sandarac_wire::h1::encode::Head;
 use sandarac_wire::h1::request::{self, Request};
@@ -30,7 +28,8 @@ fn said(request: &Request<'_>) -> String {
     )
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
     check_prefixes(bytes, |bytes| {
         let mut spans = Vec::new();
         Ok(read(bytes, &mut spans)?.map(|request| format!("{request:?}")))
@@ -43,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(!request_faults(bytes).is_empty(), "{refusal:?}");
         }
     }
-});
+}
 
 fn check(bytes: &[u8], request: &Request<'_>) {
     assert!(request.head_len <= bytes.len() && bytes[..request.head_len].ends_with(b"\r\n\r\n"));

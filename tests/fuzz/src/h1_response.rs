@@ -1,8 +1,6 @@
 //! Response heads: the same as for requests. The first byte chooses the method that was asked with.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use sandarac_fuzz::{body_len, check_fields, check_prefixes, response_faults};
+use crate::common::{body_len, check_fields, check_prefixes, response_faults};
 use sandarac_message::{Method, Span};
 use sandarac_wire::h1::encode::Head;
 use sandarac_wire::h1::response::{self, Kind, Response};
@@ -19,7 +17,8 @@ fn read<'a>(
     })
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
     let Some((choice, bytes)) = bytes.split_first() else { return };
     let (method, name) = match choice % 3 {
         0 => (Method::Get, "GET"),
@@ -39,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
             check_repair(bytes, method);
         }
     }
-});
+}
 
 /// What is repaired is read the same from any prefix that holds it, and what is written of it is read strictly.
 fn check_repair(bytes: &[u8], method: Method) {

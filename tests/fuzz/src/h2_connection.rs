@@ -1,9 +1,7 @@
 //! HTTP/2 connections: however the input is cut, the same events and replies; heads are what HTTP/1 may get. The first
 //! byte chooses the role and whether requests are answered.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use sandarac_fuzz::check_fields;
+use crate::common::check_fields;
 use sandarac_message::Method;
 use sandarac_wire::h2::connection::{Config, Connection, Event, MAX_UNSENT_REPLIES};
 use sandarac_wire::h2::{Fault, HeadBuf};
@@ -68,10 +66,11 @@ fn read(choice: u8, bytes: &[u8], step: usize) -> Outcome {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     let whole = read(choice, bytes, bytes.len().max(1));
     for step in [1, 7] {
         assert_eq!(read(choice, bytes, step), whole);
     }
-});
+}

@@ -1,13 +1,12 @@
 //! Frames of HTTP/2: however cut the same; refused by their header or read whole.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_wire::h1::Parsed;
 use sandarac_wire::h2::frame::{HEADER_LEN, decode};
 
 const MAX: u32 = 16_384;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
     let mut rest = bytes;
     for _ in 0..64 {
         let whole = decode(rest, MAX);
@@ -26,4 +25,4 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(len >= HEADER_LEN);
         rest = &rest[len..];
     }
-});
+}

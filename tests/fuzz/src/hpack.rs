@@ -1,7 +1,5 @@
 //! Header blocks: bounded; written anew they are read the same. The first byte chooses the size of the table.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_message::Name;
 use sandarac_wire::h2::Fault;
 use sandarac_wire::h2::hpack::Decoder;
@@ -9,7 +7,10 @@ use sandarac_wire::h2::hpack::encode::{self, Strings};
 
 const BOUND: usize = 64 * 1024;
 
-fn read(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Fault> {
+/// Names and values.
+type Lines = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn read(decoder: &mut Decoder, block: &[u8]) -> Result<Lines, Fault> {
     let (mut out, mut list) = (Vec::new(), Vec::new());
     decoder.decode(block, &mut out, BOUND, |out, at| {
         assert_eq!((&out[at.name.end..at.value.start], &out[at.value.end..]), (&b": "[..], &b"\r\n"[..]));
@@ -19,7 +20,8 @@ fn read(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, 
     Ok(list)
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
     let Some((&size, rest)) = bytes.split_first() else { return };
     let mut decoder = Decoder::new(u32::from(size) * 16);
     // Two blocks, of which the second builds on the first.
@@ -39,4 +41,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(read(&mut Decoder::new(0), &out), Ok(wanted));
         }
     }
-});
+}

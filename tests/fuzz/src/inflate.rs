@@ -1,8 +1,6 @@
 //! Decoders of content codings: no bytes panic or grow without bound, the pieces in which a body comes make no difference, and
 //! what is inflated survives another encoding.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_coding::{BURST, DecodeError, Decoder, Encoder, Level, RATIO};
 use sandarac_message::codings::Coding;
 
@@ -20,7 +18,8 @@ fn inflated(coding: Coding, input: &[u8], piece: usize) -> Result<Vec<u8>, Decod
 }
 
 // The first byte is the coding and the length of pieces, the rest the body.
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let Some((&first, body)) = input.split_first() else { return };
     let coding = Coding::ALL[usize::from(first) % Coding::ALL.len()];
     let piece = 1 + usize::from(first / 3);
@@ -42,4 +41,4 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(back) = inflated(coding, &again, usize::MAX) {
         assert!(back == plain);
     }
-});
+}

@@ -1,7 +1,5 @@
 //! Responses of memcached: however cut the same, bounded, and every value whole.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_wire::memcached::{Code, Line, MAX_LINE, Refusal, Value, parse};
 
 const MAX_VALUE: u64 = 512;
@@ -49,9 +47,10 @@ fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<Refusal>) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
     let whole = read(bytes, bytes.len().max(1));
     for step in [1, 3, 64] {
         assert_eq!(read(bytes, step), whole);
     }
-});
+}

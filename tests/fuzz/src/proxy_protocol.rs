@@ -1,10 +1,9 @@
 //! PROXY protocol headers: however cut the same, bounded, and with addresses of one family.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_wire::proxy_protocol::{MAX_V1, MAX_V2, Origin, parse};
 
-fuzz_target!(|bytes: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
     let whole = parse(bytes);
     for cut in 0..bytes.len().min(600) {
         let early = parse(&bytes[..cut]);
@@ -22,4 +21,4 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(None) => assert!(bytes.len() < MAX_V2),
         Err(_) => {}
     }
-});
+}

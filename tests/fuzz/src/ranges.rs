@@ -1,8 +1,6 @@
 //! Range and Content-Range: what is selected lies within, covers what was asked for and never twice; what is written is read
 //! back. The first eight bytes are the length of the representation.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_message::range::{
     ByteRange, ContentRange, MAX_RANGES, Multipart, RangeSpec, Selection, parse, select,
 };
@@ -22,7 +20,8 @@ fn check_range(range: ByteRange, complete: u64) {
     }
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let Some((complete, value)) = input.split_first_chunk::<8>() else { return };
     let complete = u64::from_le_bytes(*complete);
     if let Some(content_range) = ContentRange::parse(value) {
@@ -76,4 +75,4 @@ fuzz_target!(|input: &[u8]| {
     if let Some(content) = content {
         assert_eq!(multipart.content_length(&selected), content);
     }
-});
+}

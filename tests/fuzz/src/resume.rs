@@ -1,8 +1,6 @@
 //! The résumé protocol: whatever the bytes, a reader believes all or nothing, and what it believes is written and read back
 //! as the same.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_message::{FieldsBuf, Name};
 use sandarac_wire::resume::{
     Document, MAX_CLASS, MAX_CLASSES, MAX_INTEGER, MAX_SCORE, Malformed, RequestClass, Skills, WorkerState,
@@ -24,7 +22,8 @@ fn lines(name: Name, input: &[u8]) -> Option<FieldsBuf> {
     Some(fields)
 }
 
-fuzz_target!(|input: &[u8]| {
+/// Checks one input.
+pub(crate) fn run(input: &[u8]) {
     let mut out = Vec::new();
     if let Ok(asked) = RequestClass::parse(input) {
         asked.write(&mut out).expect("what was read can be written");
@@ -70,4 +69,4 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(Skills::read(fields.view()), Some(Skills::parse(&joined)));
         }
     }
-});
+}

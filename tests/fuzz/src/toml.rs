@@ -1,10 +1,10 @@
 //! Configuration files: any text is a configuration or a list of errors that stand somewhere in it, and the same each time.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use sandarac_config::{Config, explain};
 
-fuzz_target!(|text: &str| {
+/// Checks one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let text = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let read = || Config::from_toml("fuzz.toml", text);
     match read() {
         Ok((config, warnings)) => {
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
             assert_eq!(diagnostics.to_string(), read().expect_err("the same text").to_string());
         }
     }
-});
+}
 
 /// Line and column, from 1, stand in the text or at its end.
 fn check_position(text: &str, position: Option<(usize, usize)>) {
