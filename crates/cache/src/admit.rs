@@ -7,6 +7,7 @@ use sandarac_message::caching::Lifetimes;
 use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 
 use crate::arriving::{Arriving, Mode};
+use crate::atomic::Ordering::Relaxed;
 use crate::body::Content;
 use crate::body_writer::BodyWriter;
 use crate::budget::Charge;
@@ -45,7 +46,9 @@ impl Store {
     ) -> BodyWriter {
         let limit = self.limit(new.limit);
         let text = text(&new);
-        let tags = tags(&new);
+        let part = combination.as_ref().and_then(Combination::part);
+        // The bytes of the part can be purged by its tags, too.
+        let tags = with(tags(&new), part.map_or_else(Vec::new, |part| self.tags_of(part)));
         let (expected, resumable) = (new.len, new.resumable);
         let parts = parts(&landing, new);
         let base = Arriving::base_bytes(text.len());
@@ -57,7 +60,6 @@ impl Store {
         let object =
             Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-        let part = combination.as_ref().and_then(Combination::part);
         let superseded = part.map_or(Superseded::Now, Superseded::Later);
         self.land(landing, &object, stored, &tags, expected, superseded);
         BodyWriter::new(self.clone(), object, limit, resumable, combination)
@@ -159,7 +161,9 @@ impl Store {
         let shard = if stored && !banned { self.lock_tested(&object) } else { None };
         let removed = shard.and_then(|mut shard| {
             let slot = shard.slot_of(&candidate)?;
-            if candidate.is_condemned() || self.purges.meets(landing.begun.purges, landing.key, &tags) {
+            // A purge of its old tags meanwhile is one of its bytes.
+            let all = with(tags.clone(), shard.tags.of(candidate.tags.load(Relaxed)));
+            if candidate.is_condemned() || self.purges.meets(landing.begun.purges, landing.key, &all) {
                 return None;
             }
             shard.counters().refreshed += 1;
@@ -219,6 +223,15 @@ impl Store {
         }
         drop(removed);
         self.fit();
+    }
+
+    /// The tags of an object in the index.
+    fn tags_of(&self, object: &Arc<Object>) -> Vec<Tag> {
+        let shard = self.lock(object.key());
+        match shard.slot_of(object) {
+            Some(_) => shard.tags.of(object.tags.load(Relaxed)).collect(),
+            None => Vec::new(),
+        }
     }
 
     /// Puts an object into the index, unless a purge or a ban made since its fetch began matches it, and
@@ -329,7 +342,12 @@ fn short(text: &[u8]) -> &[u8] {
 
 /// The tags, each once.
 fn tags(new: &NewObject<'_>) -> Vec<Tag> {
-    let mut tags = new.tags.to_vec();
+    with(new.tags.to_vec(), [])
+}
+
+/// The tags and `others`, each once.
+fn with(mut tags: Vec<Tag>, others: impl IntoIterator<Item = Tag>) -> Vec<Tag> {
+    tags.extend(others);
     tags.sort_unstable();
     tags.dedup();
     tags

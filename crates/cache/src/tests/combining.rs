@@ -303,3 +303,31 @@ fn a_purge_meanwhile_keeps_the_joined_object_from_being_stored() {
     assert_eq!(text(&writer.finish(None)), "abcdefghij");
     assert_eq!(look(&store, &get("/"), START), "miss");
 }
+
+/// Regression: the rest came without the tags of the part, so a purge by these left the bytes of the part in the new object.
+#[test]
+fn a_purge_by_the_tags_of_the_part_alone_meets_what_it_is_joined_to() {
+    for purge in [Purge::Hard, Purge::Soft] {
+        for before_the_rest in [true, false] {
+            let store = store(4 << 20);
+            let mut tagged =
+                store.open(key("/")).store(part(range(0, 999), 2000).tags(&["old"]).len(1000).new_object());
+            tagged.append(&bytes(range(0, 999)));
+            tagged.finish(None);
+            let flight = flight(get("/").lookup(&store, START));
+            let combination = combination(&flight, range(1000, 1999)).unwrap();
+            let purged = |store: &Store| store.purge_tags(&[Tag::new(b"old")], purge, START);
+            if before_the_rest {
+                purged(&store);
+            }
+            let mut writer = flight.combine(response("/").resumable().new_object(), combination);
+            if !before_the_rest {
+                purged(&store);
+            }
+            writer.append(&bytes(range(1000, 1999)));
+            writer.finish(None);
+            let after = look(&store, &get("/"), at(1));
+            assert!(!after.starts_with("hit"), "{purge:?}, before the rest: {before_the_rest}");
+        }
+    }
+}

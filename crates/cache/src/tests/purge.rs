@@ -180,6 +180,21 @@ fn a_validation_that_a_purge_overtakes_does_not_bring_the_object_back() {
     }
 }
 
+/// Regression: the 304 had other tags, so a soft purge by the old ones was forgotten.
+#[test]
+fn a_validation_that_changes_the_tags_is_overtaken_by_a_purge_of_the_old_ones() {
+    for purge in [Hard, Soft] {
+        let store = store(1 << 20);
+        response("/").tags(&["old"]).put(&store, b"old");
+        let validation = flight(get("/").lookup(&store, at(20)));
+        store.purge_tags(&[Tag::new(b"old")], purge, at(20));
+        let fresh = response("/").lifetimes(at(20), 10, 0, 0).tags(&["new"]);
+        _ = validation.refresh(fresh.new_object());
+        let after = look(&store, &get("/"), at(21));
+        assert!(!after.starts_with("hit"), "{purge:?}: {after}");
+    }
+}
+
 /// A flight with a stale candidate that is purged while a waiter waits.
 fn purged_beside_a_waiter(purge: &dyn Fn(&Store)) -> (Arc<Store>, Flight, Waiter) {
     let store = store(1 << 20);
