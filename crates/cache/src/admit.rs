@@ -50,7 +50,8 @@ impl Store {
         // The bytes of the part can be purged by its tags, too.
         let tags = with(tags(&new), part.map_or_else(Vec::new, |part| self.tags_of(part)));
         let (expected, resumable) = (new.len, new.resumable);
-        let parts = parts(&landing, new);
+        let mut parts = parts(&landing, new);
+        parts.extras.joined = part.is_some();
         let base = Arriving::base_bytes(text.len());
         let fits = expected.is_none_or(|len| len <= limit);
         let charge = parts.base_bytes() + base;

@@ -68,6 +68,8 @@ pub(crate) const FREQUENT: u8 = 4 * HIT;
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
+    /// Whether its bytes came in parts, each with a head of its own: it has the last one.
+    pub(crate) joined: bool,
     pub(crate) trailers: Option<FieldsBuf>,
     pub(crate) copy: Option<Arc<SharedCopy>>,
     /// The head as a header block of HTTP/2, once it was needed.
@@ -174,12 +176,13 @@ impl Extras {
 
     /// The same for an object that replaces this one; the block, recodings and the markup are made anew.
     fn for_successor(&self) -> Extras {
-        let Extras { range, trailers, copy, block: _, recodings: _, markup: _ } = self;
-        Extras { range: *range, trailers: trailers.clone(), copy: copy.clone(), ..Extras::default() }
+        let Extras { range, joined, trailers, copy, block: _, recodings: _, markup: _ } = self;
+        let (trailers, copy) = (trailers.clone(), copy.clone());
+        Extras { range: *range, joined: *joined, trailers, copy, ..Extras::default() }
     }
 
     fn is_empty(&self) -> bool {
-        self.range.is_none() && self.trailers.is_none() && self.copy.is_none()
+        self.range.is_none() && !self.joined && self.trailers.is_none() && self.copy.is_none()
     }
 }
 
@@ -324,6 +327,11 @@ impl Object {
     /// The part of the representation that it holds, if not all of it.
     pub fn range(&self) -> Option<ContentRange> {
         self.extras.get().and_then(|extras| extras.range)
+    }
+
+    /// Whether its bytes came in parts, with heads of which only the last one is known.
+    pub fn is_joined(&self) -> bool {
+        self.extras.get().is_some_and(|extras| extras.joined)
     }
 
     /// Whether it answers a request for `part`, or for the whole if that is `None`.

@@ -13,8 +13,8 @@ pub struct Attributes<'a> {
     pub path: &'a [u8],
     /// Its status.
     pub status: u16,
-    /// Its fields.
-    pub fields: Fields<'a>,
+    /// Its fields. `None` if it was joined from parts, whose fields may have differed.
+    pub fields: Option<Fields<'a>>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,16 +50,18 @@ pub(super) enum Matcher {
 }
 
 impl Node {
-    pub(super) fn matches(&self, response: &Attributes<'_>) -> bool {
+    /// Whether it holds, if every test of an unknown field has the result `unknown`.
+    pub(super) fn matches(&self, response: &Attributes<'_>, unknown: bool) -> bool {
         match self {
-            Node::All(nodes) => nodes.iter().all(|node| node.matches(response)),
-            Node::Any(nodes) => nodes.iter().any(|node| node.matches(response)),
-            Node::Not(node) => !node.matches(response),
+            Node::All(nodes) => nodes.iter().all(|node| node.matches(response, unknown)),
+            Node::Any(nodes) => nodes.iter().any(|node| node.matches(response, unknown)),
+            Node::Not(node) => !node.matches(response, !unknown),
             Node::Status(order, status) => order.holds(response.status, *status),
             Node::Text(Subject::Host, matcher) => matcher.matches(&response.host.to_ascii_lowercase()),
             Node::Text(Subject::Path, matcher) => matcher.matches(response.path),
             Node::Text(Subject::Field(name), matcher) => {
-                response.fields.all_named(name).any(|value| matcher.matches(value))
+                let holds = |fields: Fields<'_>| fields.all_named(name).any(|value| matcher.matches(value));
+                response.fields.map_or(unknown, holds)
             }
         }
     }

@@ -34,12 +34,13 @@ impl Expression {
     /// Whether it holds for an object.
     pub fn matches(&self, object: &Object) -> bool {
         let (host, path, status) = (object.host(), object.path(), object.head().status());
-        self.holds(&Attributes { host, path, status, fields: object.fields() })
+        let fields = (!object.is_joined()).then(|| object.fields());
+        self.holds(&Attributes { host, path, status, fields })
     }
 
-    /// Whether it holds for a response with these attributes.
+    /// Whether it holds for a response with these attributes, or could hold if its fields were known.
     pub fn holds(&self, response: &Attributes<'_>) -> bool {
-        self.root.matches(response)
+        self.root.matches(response, true)
     }
 }
 

@@ -331,3 +331,47 @@ fn a_purge_by_the_tags_of_the_part_alone_meets_what_it_is_joined_to() {
         }
     }
 }
+
+/// Regression: the rest came with other fields than the part, so a ban of the part's fields left its bytes in the new object.
+#[test]
+fn a_ban_by_any_field_meets_what_was_joined_from_parts() {
+    let old = r#"field.X-Tag == "old""#;
+    let not_new = r#"field.X-Tag != "new""#;
+    for ban in [old, not_new, r#"path == "/" && !(field.X-Tag == "new" || status == 404)"#] {
+        for when in ["before the rest", "while it arrives", "later"] {
+            let store = store(1 << 20);
+            let tagged = part(range(0, 4), 10).head(206, &[("X-Tag", "old")]).len(5);
+            let mut writer = store.open(key("/")).store(tagged.new_object());
+            writer.append(b"abcde");
+            writer.finish(None);
+            let flight = flight(get("/").lookup(&store, START));
+            let combination = combination(&flight, range(5, 9)).unwrap();
+            let banned = |now| {
+                if when == now {
+                    store.ban(ban.parse().unwrap(), START)
+                }
+            };
+            banned("before the rest");
+            let rest = response("/").head(200, &[("X-Tag", "new")]);
+            let mut writer = flight.combine(rest.new_object(), combination);
+            banned("while it arrives");
+            writer.append(b"fghij");
+            assert_eq!(text(&writer.finish(None)), "abcdefghij");
+            banned("later");
+            assert_eq!(look(&store, &get("/"), START), "miss", "{ban}, {when}");
+        }
+    }
+}
+
+#[test]
+fn a_ban_of_something_else_spares_what_was_joined_from_parts() {
+    let store = store(1 << 20);
+    store_part(&store, range(0, 4), 10);
+    let mut writer = join(&store, range(5, 9), 10).unwrap();
+    writer.append(b"fghij");
+    writer.finish(None);
+    for ban in [r#"path == "/b" && field.X-Tag == "old""#, "status == 404", r#"host != "a.example""#] {
+        store.ban(ban.parse().unwrap(), START);
+        assert_eq!(look(&store, &get("/"), START), "hit abcdefghij", "{ban}");
+    }
+}

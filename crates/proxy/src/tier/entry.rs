@@ -67,10 +67,11 @@ const MARK_TIME: Duration = Duration::from_secs(120);
 pub(super) type Unshared = Option<(MarkReason, Duration)>;
 
 /// The TTL of an object in seconds, or why it stays out of the tier. A part of a representation stays out
-/// without a reason that others could use.
+/// without a reason that others could use. So does one joined from parts: a purge of their tags or fields must meet it, and
+/// an item has those of one head.
 pub(super) fn ttl(object: &Object, max_object: u64, now: Timestamp) -> Result<u32, Unshared> {
     let lifetimes = object.lifetimes();
-    if object.range().is_some() || !object.body().is_whole() {
+    if object.range().is_some() || object.is_joined() || !object.body().is_whole() {
         return Err(None);
     }
     if object.body().len().is_none_or(|len| len > max_object) {
@@ -183,6 +184,7 @@ pub(super) fn ban_holds(content: &Content, text: &str) -> bool {
     };
     let Attributes { host, path, head, .. } = attributes;
     let (status, fields) = (head.status(), head.fields());
-    Expression::parse(text)
-        .map_or(true, |expression| expression.holds(&BanAttributes { host, path, status, fields }))
+    Expression::parse(text).map_or(true, |expression| {
+        expression.holds(&BanAttributes { host, path, status, fields: Some(fields) })
+    })
 }
