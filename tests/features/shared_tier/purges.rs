@@ -248,6 +248,39 @@ fn a_soft_purge_has_both_nodes_validate_the_page() {
     assert!(fleet.origin.requests().iter().skip(1).all(|request| request.field("if-none-match").is_some()));
 }
 
+/// Regression: memory forgot the page, but the tier got it with the new tags and fields.
+#[test]
+fn a_removal_by_what_the_page_was_before_it_is_confirmed_keeps_it_out_of_the_tier() {
+    let settings = Settings { cache: "profile = \"rfc\"", ..Settings::default() };
+    let removals: [&[&str]; 2] = [&["purge", "--tag", "old"], &["ban", "field.X-Tag == \"old\""]];
+    for removal in removals {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let fleet = Fleet::with(&settings, move |request| {
+            let is_asked = request.field("if-none-match").is_some();
+            let tag = if is_asked { "new" } else { "old" };
+            let tagged = |reply: Reply| {
+                reply
+                    .cache("max-age=600")
+                    .with("ETag", "\"one\"")
+                    .with("Surrogate-Key", tag)
+                    .with("X-Tag", tag)
+            };
+            if is_asked { tagged(reply(304)).hold(&held) } else { tagged(reply(200)).body("page") }
+        });
+        fleet.load("/page");
+        acknowledged(&fleet.first, &["purge", "--soft", PAGE]);
+        let mut client = fleet.first.connect();
+        client.send(get("/page").to_bytes());
+        gate.reached(1);
+        acknowledged(&fleet.first, removal);
+        gate.open();
+        assert_eq!(client.response().expect(200).text(), "page");
+        let after = fleet.first.get("/page").expect(200);
+        assert!(!after.is_hit(), "{removal:?}: {after:?}");
+    }
+}
+
 #[test]
 fn a_soft_purge_leaves_a_page_to_serve_while_it_is_fetched() {
     let settings = Settings { cache: "grace = \"10m\"", ..Settings::default() };

@@ -282,7 +282,7 @@ impl<'a> Landing<'a> {
                     self.carry_recodings(&candidate, refreshed);
                 }
                 if let (Some(tier), Some(object)) = (self.tier.take(), &refreshed) {
-                    tier.stored(object.clone(), &self.rule.key);
+                    tier.validated(object.clone(), candidate.clone(), &self.rule.key);
                 }
                 let own =
                     for_client(own_fields_of_update(candidate.fields(), arrived.head.fields.view(), false));

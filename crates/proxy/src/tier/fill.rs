@@ -42,11 +42,19 @@ struct Told {
 }
 
 enum News {
-    /// The object, and what its key is made of.
-    Object(Arc<Object>, KeyRule),
+    Object(Made),
     /// The response is not shared, for this time and reason.
     Unshared(MarkReason, Duration),
     Nothing,
+}
+
+/// A stored response for the tier.
+struct Made {
+    object: Arc<Object>,
+    /// The stored response that was validated, and whose body it has. A purge of that meanwhile is one of both.
+    before: Option<Arc<Object>>,
+    /// What its key is made of.
+    rule: KeyRule,
 }
 
 impl Fill {
@@ -76,7 +84,12 @@ impl Fill {
 
     /// The response is stored in RAM, whole.
     pub(crate) fn stored(self, object: Arc<Object>, rule: &KeyRule) {
-        self.told.tell(News::Object(object, rule.clone()));
+        self.told.tell(News::Object(Made { object, before: None, rule: rule.clone() }));
+    }
+
+    /// The stored response `before` was validated, and became the object.
+    pub(crate) fn validated(self, object: Arc<Object>, before: Arc<Object>, rule: &KeyRule) {
+        self.told.tell(News::Object(Made { object, before: Some(before), rule: rule.clone() }));
     }
 
     /// The response is not stored, for this reason.
@@ -135,8 +148,8 @@ impl Task {
             }
         };
         match (self.fetch.position, news) {
-            (Some(position), News::Object(object, rule)) if self.asking.place.may_write() => {
-                self.object(position, &object, &rule).await;
+            (Some(position), News::Object(made)) if self.asking.place.may_write() => {
+                self.object(position, &made).await;
             }
             (Some(position), News::Unshared(reason, time)) if self.asking.place.may_write() => {
                 self.mark(position, reason, time).await;
@@ -158,17 +171,19 @@ impl Task {
     }
 
     /// Stores an object; under the key of its variant, with an index after it, if it varies.
-    async fn object(mut self, position: Position, object: &Object, rule: &KeyRule) {
+    async fn object(mut self, position: Position, Made { object, before, rule }: &Made) {
         let place = self.asking.place.clone();
         let max_object = place.tier.max_object;
         let ttl = match entry::ttl(object, max_object, wall()) {
             Ok(ttl) => ttl,
             Err(unshared) => return self.unshared(position, unshared).await,
         };
-        let is_purged = entry::with_subject(object, rule, |subject| {
-            place.server.ask(|server, _| server.judge(&position, subject)) != Verdict::Use
-        });
-        if is_purged {
+        let is_purged = |object: &Arc<Object>| {
+            entry::with_subject(object, rule, |subject| {
+                place.server.ask(|server, _| server.judge(&position, subject)) != Verdict::Use
+            })
+        };
+        if std::iter::once(object).chain(before).any(is_purged) {
             _ = self.end(Outcome::Nothing).await;
             return;
         }
