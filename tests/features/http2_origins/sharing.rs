@@ -116,7 +116,7 @@ fn a_connection_that_the_backend_has_closed_is_not_used() {
         let asked = origin.request();
         origin.answer(asked.stream, "");
         assert_eq!(conn.response().status, 200);
-        drop(origin);
+        origin.close();
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+use crate::fin::await_arrival;
 use crate::message::{latin1, parse_fields};
 use crate::{Address, Fields, PATIENCE, Req, Request, Response};
 
@@ -156,7 +157,7 @@ impl Conn {
         self.exchange(&crate::get(target))
     }
 
-    /// Closes the sending half.
+    /// Closes the sending half. Over TCP, the peer has got the end when this returns.
     pub fn finish(&mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
@@ -579,11 +580,17 @@ impl Stream {
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         match self {
-            Stream::Tcp(stream) => stream.shutdown(how),
+            Stream::Tcp(stream) => {
+                stream.shutdown(how)?;
+                await_arrival(stream);
+                Ok(())
+            }
             Stream::Tls(tls) => {
                 tls.conn.send_close_notify();
                 tls.flush()?;
-                tls.sock.shutdown(how)
+                tls.sock.shutdown(how)?;
+                await_arrival(&tls.sock);
+                Ok(())
             }
             Stream::Unix(stream) => stream.shutdown(how),
         }

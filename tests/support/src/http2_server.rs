@@ -198,6 +198,11 @@ impl Http2Server {
         self
     }
 
+    /// Closes the connection. The client has got the end when this returns.
+    pub fn close(mut self) {
+        self.conn.finish();
+    }
+
     /// Reads until the client closes the connection.
     #[track_caller]
     pub fn expect_end(&mut self) {

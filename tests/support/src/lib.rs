@@ -10,6 +10,7 @@ mod conn;
 mod date;
 mod dns;
 pub mod fastcgi;
+mod fin;
 mod hpack;
 pub mod http2;
 mod http2_server;
