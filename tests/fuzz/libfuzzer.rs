@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sandarac_fuzz_targets::{Check, TARGETS};
+use sandarac_fuzz::{Check, TARGETS};
 use std::sync::LazyLock;
 
 static CHECK: LazyLock<Check> = LazyLock::new(|| {
