@@ -10,6 +10,8 @@ pub struct Text(Box<[Piece]>);
 enum Piece {
     Literal(Box<[u8]>),
     Variable(Variable),
+    /// The value has a character reference that names none: there is no URL.
+    Undecodable,
 }
 
 /// A variable that a visitor's request gives a value.
@@ -43,7 +45,9 @@ impl Variable {
 impl Text {
     /// Reads a value as it is between its quotes.
     pub(crate) fn parse(value: &[u8]) -> Text {
-        let value = without_entities(value);
+        let Some(value) = without_references(value) else {
+            return Text([Piece::Undecodable].into());
+        };
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
         let mut rest = &value[..];
@@ -72,7 +76,7 @@ impl Text {
     }
 
     /// The URL. `value` gives variables their values, as they are in the request. `None` if a value in the path would lead
-    /// to another one: nothing, `.`, `..`, or what has a separator.
+    /// to another one: nothing, `.`, `..`, or what has a separator; and if the text cannot be decoded.
     pub fn url<'v>(&self, value: impl Fn(&Variable) -> Option<&'v [u8]>) -> Option<Vec<u8>> {
         let mut url = Vec::new();
         let mut is_query = false;
@@ -89,6 +93,7 @@ impl Text {
                     }
                     escape_url(value, &mut url);
                 }
+                Piece::Undecodable => return None,
             }
         }
         Some(url)
@@ -101,24 +106,42 @@ impl Text {
             match piece {
                 Piece::Literal(text) => note(text.len()),
                 Piece::Variable(variable) => variable.allocations(note),
+                Piece::Undecodable => {}
             }
         }
     }
 }
 
-/// The five entities of XML, by name. An ampersand that begins none of them is itself, as in many URLs.
-fn without_entities(value: &[u8]) -> Vec<u8> {
+/// The value with its references decoded, once: the five entities of XML by their names, and characters by their numbers (XML 1.0
+/// §4.1, §4.6). An ampersand that begins none of these is itself, as in many URLs. `None` if `&#` begins no character.
+fn without_references(value: &[u8]) -> Option<Vec<u8>> {
     const ENTITIES: [(&[u8], u8); 5] =
         [(b"&amp;", b'&'), (b"&lt;", b'<'), (b"&gt;", b'>'), (b"&quot;", b'"'), (b"&apos;", b'\'')];
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value;
     while let Some((&first, after)) = rest.split_first() {
+        if let Some(number) = rest.strip_prefix(b"&#") {
+            let end = memchr::memchr(b';', number)?;
+            out.extend_from_slice(character(&number[..end])?.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = &number[end + 1..];
+            continue;
+        }
         let entity = ENTITIES.iter().find_map(|(text, byte)| Some((*byte, rest.strip_prefix(*text)?)));
         let (byte, after) = entity.unwrap_or((first, after));
         out.push(byte);
         rest = after;
     }
-    out
+    Some(out)
+}
+
+/// The character of XML (§2.2) with this number, in decimal digits or, after `x`, in hexadecimal ones.
+fn character(number: &[u8]) -> Option<char> {
+    let (digits, radix) = number.strip_prefix(b"x").map_or((number, 10), |digits| (digits, 16));
+    // from_str_radix would take a sign.
+    let text = str::from_utf8(digits).ok().filter(|text| text.chars().all(|digit| digit.is_digit(radix)))?;
+    let character = char::from_u32(u32::from_str_radix(text, radix).ok()?)?;
+    let is_allowed = matches!(character, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..);
+    is_allowed.then_some(character)
 }
 
 #[cfg(test)]
@@ -139,6 +162,37 @@ mod tests {
         assert_eq!(url("/a?b=1&amp;c=2&d=3"), "/a?b=1&c=2&d=3");
         assert_eq!(url("/a?id=$(QUERY_STRING{id})&l=$(HTTP_COOKIE{lang})!"), "/a?id=7%2F8&l=de!");
         assert_eq!(url("/&amp;lt;"), "/&lt;");
+    }
+
+    /// Regression: everything from `#` was taken for a fragment, and dropped.
+    #[test]
+    fn references_to_characters_are_decoded_once() {
+        assert_eq!(url("/song?title=rock&#39;n&#x27;roll&amp;id=1"), "/song?title=rock'n'roll&id=1");
+        assert_eq!(url("/a?b=&#38;amp;&#0000038;&#x000026;"), "/a?b=&amp;&&");
+        assert_eq!(url("/&#228;&#xE4;&#x1F600;"), "/ää😀");
+        assert_eq!(url("/x?&#36;(QUERY_STRING{id})"), "/x?7%2F8", "like any other dollar sign");
+    }
+
+    #[test]
+    fn a_reference_to_no_character_leaves_no_url() {
+        for value in [
+            "/a?b=&#39",
+            "/a?b=&#;",
+            "/a?b=&#x;",
+            "/a?b=&#X27;",
+            "/a?b=&#+39;",
+            "/a?b=&#-1;",
+            "/a?b=&#3 9;",
+            "/a?b=&#0;",
+            "/a?b=&#11;",
+            "/a?b=&#xD800;",
+            "/a?b=&#xFFFE;",
+            "/a?b=&#x110000;",
+            "/a?b=&#99999999999;",
+            "/a?b=&#quot;",
+        ] {
+            assert_eq!(Text::parse(value.as_bytes()).url(|_| None), None, "{value}");
+        }
     }
 
     #[test]
