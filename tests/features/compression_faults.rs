@@ -43,6 +43,35 @@ fn damaged() -> [(&'static str, &'static str, Vec<u8>); 6] {
     ]
 }
 
+/// Regression: a coding of nothing was taken for a truncated one, and a redirect became 502.
+#[test]
+fn an_empty_body_is_empty_whatever_its_coding() {
+    let (proxy, _origin) = before(|request| {
+        let mut words = request.path().split('/').skip(1);
+        let mut next = || words.next().expect("a status, a coding, a framing and a lifetime");
+        let empty = reply(next().parse().expect("a status")).with("Content-Encoding", next());
+        let empty = if next() == "chunked" { empty.chunked() } else { empty };
+        empty.cache(next()).with("Content-Type", "text/html").with("Location", "/new")
+    });
+    for status in [200, 201, 302, 404] {
+        for coding in ["gzip", "br", "zstd"] {
+            for framing in ["length", "chunked"] {
+                for cache in ["no-store", "max-age=60"] {
+                    let path = format!("/{status}/{coding}/{framing}/{cache}");
+                    for _ in 0..2 {
+                        let response = proxy.get(&path).expect(status);
+                        assert_eq!(
+                            (response.text(), response.field("content-encoding")),
+                            (String::new(), None),
+                            "{path}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_body_that_cannot_be_inflated_is_answered_with_502_and_the_reason() {
     for cache in ["no-store", "max-age=60"] {

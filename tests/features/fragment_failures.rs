@@ -35,6 +35,15 @@ fn fragments_are_requested_side_by_side_and_sent_in_order() {
 }
 
 #[test]
+fn an_empty_fragment_with_a_coding_is_empty() {
+    let (proxy, _origin) = before_with("fragments = true\ncompress = true", |request| match request.path() {
+        "/" => page(format!("a{}b", include("/empty"))),
+        _ => own("").with("Content-Encoding", "gzip"),
+    });
+    assert_eq!(proxy.get("/").expect(200).text(), "ab");
+}
+
+#[test]
 fn a_fragment_that_hangs_is_left_out_after_the_time_of_its_pool() {
     let never = Gate::new();
     let origin = Origin::new(move |request| match request.path() {

@@ -107,12 +107,12 @@ impl Decoder {
         }
     }
 
-    /// Ends the body.
+    /// Ends the body. One without a byte is empty: origins name a coding with redirects and errors that have no body.
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if it is not whole.
     pub fn finish(self) -> Result<(), DecodeError> {
-        if self.ended { Ok(()) } else { Err(DecodeError::Truncated) }
+        if self.ended || !self.begun { Ok(()) } else { Err(DecodeError::Truncated) }
     }
 
     /// Begins with what follows the end of a body: another gzip member (RFC 1952 §2.2) or zstd frame (RFC 8878 §3).

@@ -74,9 +74,19 @@ fn what_was_passed_in_before_a_flush_can_be_read_at_once() {
 fn a_body_that_breaks_off_is_truncated() {
     for coding in Coding::ALL {
         let small = encoded(coding, Level::Normal, &page(20_000), None);
-        for end in [0, 1, 5, small.len() / 2, small.len() - 1] {
+        for end in [1, 5, small.len() / 2, small.len() - 1] {
             assert_eq!(decoded(coding, &small[..end], 1000), Err(DecodeError::Truncated), "{coding:?} {end}");
         }
+    }
+}
+
+#[test]
+fn an_empty_body_is_empty_in_every_coding() {
+    for coding in Coding::ALL {
+        assert_eq!(decoded(coding, b"", 1000).unwrap(), b"", "{coding:?}");
+        let mut decoder = Decoder::new(coding);
+        decoder.push(b"", &mut Vec::new()).unwrap();
+        decoder.finish().unwrap();
     }
 }
 
