@@ -8,8 +8,8 @@ use super::condition::{Matcher, Node, Order, Subject};
 
 /// The deepest nesting of parentheses and negations.
 const DEPTH: usize = 32;
-/// The longest expression, in bytes.
-const LENGTH: usize = 4096;
+/// The longest expression, in bytes: a purge plugin's pattern of 16 KiB, with every byte of it quoted, and what stands around it.
+const LENGTH: usize = 33 * 1024;
 /// The largest compiled regular expression, in bytes.
 const PATTERN: usize = 1 << 20;
 

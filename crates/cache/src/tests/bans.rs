@@ -175,3 +175,21 @@ fn a_fetch_that_outlived_a_ban_is_taken_to_be_met_by_it() {
     assert_eq!(look(&store, &get("/"), START), "miss");
     assert_eq!(store.stats().unstored, 1);
 }
+
+/// Regression: Magento sends the tags of many products in one pattern, and above 4 KiB they stayed.
+#[test]
+fn a_pattern_of_16_kib_is_one_ban() {
+    let store = store(1 << 20);
+    let tags: Vec<String> = (0..).map(|n| format!("((^|,)cat_p_{n}(,|$))")).take(600).collect();
+    let pattern = tags.join("|");
+    assert!(pattern.len() > 12_000 && pattern.len() < 16_384, "{}", pattern.len());
+    for (n, meets) in [(0, true), (599, true), (600, false)] {
+        let page = response("/")
+            .head(200, &[("X-Magento-Tags", &format!("store,cat_p_{n},cat_c_1"))])
+            .put(&store, b"");
+        let expression: Expression = format!("field.X-Magento-Tags ~ \"{pattern}\"").parse().unwrap();
+        assert_eq!(expression.matches(&page), meets, "{n}");
+    }
+    let backslashes = "\\".repeat(2 * 16_384);
+    assert!(Expression::parse(&format!("field.X-Magento-Tags ~ \"{backslashes}\"")).is_ok());
+}
