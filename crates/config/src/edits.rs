@@ -72,16 +72,20 @@ pub(crate) fn refusal(name: Name, request: bool, set: bool) -> Option<&'static s
     }
 }
 
-/// Warns of a template with a variable of nginx, which is sent as it stands.
+/// Warns of a template with a variable of nginx or a sample of HAProxy, which are sent as they stand.
 pub(crate) fn warn_of_variables(text: &str, at: &Option<Place>, report: &mut Report) {
-    let Some((_, rest)) = text.split_once('$') else { return };
-    let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-    if name.is_empty() {
-        return;
-    }
-    let message = format!("\"${name}\" is sent as it stands: there are no variables, but templates");
-    let ours = match &*name {
-        "remote_addr" | "binary_remote_addr" => "{client} is the address of the client; ",
+    let haproxy = || Some(&text[text.find("%[")?..]).and_then(|at| Some(&at[..=at.find(']')?]));
+    let nginx = || {
+        let rest = &text[text.find('$')?..];
+        let len = rest[1..]
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .map_or(rest.len(), |len| len + 1);
+        (len > 1).then_some(&rest[..len])
+    };
+    let Some(variable) = nginx().or_else(haproxy) else { return };
+    let message = format!("\"{variable}\" is sent as it stands: there are no variables, but templates");
+    let ours = match variable.trim_start_matches('$') {
+        "%[src]" | "remote_addr" | "binary_remote_addr" => "{client} is the address of the client; ",
         "request_id" => "{id} is the name of the request; ",
         _ => "",
     };

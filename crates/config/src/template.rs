@@ -27,7 +27,8 @@ impl Use {
 }
 
 /// Reads text in which `{name}` is a placeholder for a part and `{{` is a literal brace. In the value of a field, a
-/// brace that does not begin a word in braces is also literal, as in JSON.
+/// brace that does not begin a word in braces is also literal, as in JSON. A place of a class is refused, because it would be sent as it
+/// is written.
 pub(crate) fn read_template(text: &str, used: Use) -> Result<Template, Complaint> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -47,6 +48,9 @@ pub(crate) fn read_template(text: &str, used: Use) -> Result<Template, Complaint
             }
             Some((name, after)) => {
                 let part = part(name, used)?;
+                if used == Use::Redirect && literal.ends_with('/') && begins_with_slash(part) {
+                    return Err(second_slash(name));
+                }
                 if !literal.is_empty() {
                     pieces.push(TemplatePiece::Literal(std::mem::take(&mut literal).into()));
                 }
@@ -60,6 +64,16 @@ pub(crate) fn read_template(text: &str, used: Use) -> Result<Template, Complaint
         pieces.push(TemplatePiece::Literal(literal.into()));
     }
     Ok(Template::new(pieces))
+}
+
+/// Whether a path begins the part.
+fn begins_with_slash(part: TemplatePart) -> bool {
+    matches!(part, TemplatePart::Path | TemplatePart::Target)
+}
+
+fn second_slash(name: &str) -> Complaint {
+    Complaint::new(format!("{{{name}}} begins with a slash, and stands behind one"))
+        .help(format!("write /new{{{name}}} or https://{{host}}{{{name}}}; what begins with two slashes leads to another host"))
 }
 
 /// The first placeholder in text without templates.
@@ -85,11 +99,17 @@ fn refusal(part: TemplatePart, used: Use) -> Option<&'static str> {
     }
 }
 
-/// Whether this is meant to be the name of a part, right or wrong: a word, or a known name in another letter case or
-/// surrounded by blanks.
+/// Places with an argument, which only the name of a class may have.
+const OF_CLASSES: [&str; 4] = ["cookie", "header", "query", "segment"];
+
+/// Whether this is meant to be the name of a part, right or wrong: a word, one with an argument as in `{cookie:lang}`, or a known
+/// name in another letter case or surrounded by blanks.
 fn is_word(name: &str) -> bool {
     let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    is_word || TemplatePart::ALL.iter().any(|part| name.trim().eq_ignore_ascii_case(part.name()))
+    let is_of_class = name.split_once(':').is_some_and(|(word, _)| OF_CLASSES.contains(&word));
+    is_word
+        || is_of_class
+        || TemplatePart::ALL.iter().any(|part| name.trim().eq_ignore_ascii_case(part.name()))
 }
 
 fn part(name: &str, used: Use) -> Result<TemplatePart, Complaint> {
@@ -97,10 +117,14 @@ fn part(name: &str, used: Use) -> Result<TemplatePart, Complaint> {
     let brace = if used == Use::Redirect { "" } else { "; `{{` is a brace" };
     let Some(part) = known else {
         let complaint = Complaint::new(format!("{{{name}}} is not a known part"));
-        return Err(match closest(name.trim(), &TemplatePart::ALL.map(TemplatePart::name)) {
-            Some(meant) => complaint.help(format!("did you mean {{{meant}}}?")),
-            None => complaint.help(format!("known: {}{brace}", used.known())),
-        });
+        return Err(
+            match closest(name.trim(), &TemplatePart::ALL.map(TemplatePart::name))
+                .filter(|_| !name.contains(':'))
+            {
+                Some(meant) => complaint.help(format!("did you mean {{{meant}}}?")),
+                None => complaint.help(format!("known: {}{brace}", used.known())),
+            },
+        );
     };
     match refusal(part, used) {
         None => Ok(part),
@@ -172,8 +196,21 @@ mod tests {
         assert_eq!(filled("{client} {id}"), "192.0.2.7 9f-4");
         assert_eq!(filled(r#"{"group": {"ttl": 1}}"#), r#"{"group": {"ttl": 1}}"#);
         assert_eq!(filled("{{client} {} { x}"), "{client} {} { x}");
+        assert_eq!(filled(r#"{a: 1} {a:"b"} 100%[ $5 $Version"#), r#"{a: 1} {a:"b"} 100%[ $5 $Version"#);
         let written = read_template("{{client} {host}", Use::Request).unwrap().to_string();
         assert_eq!(written, "{{client} {host}");
+    }
+
+    /// Regression: these were sent as they are written, without a word.
+    #[test]
+    fn places_that_there_are_not_are_refused() {
+        for text in ["{cookie:lang}", "a{header:Origin}", "{segment:1}", "{query:q}"] {
+            for used in [Use::Request, Use::Response] {
+                let refused = read_template(text, used).unwrap_err();
+                assert!(refused.help.is_some_and(|help| help.contains("{host}")), "{text}");
+            }
+        }
+        assert!(read_template("{{cookie:lang}", Use::Request).is_ok());
     }
 
     #[test]
@@ -205,9 +242,16 @@ mod tests {
             "/a\r\nX: y",
             "javascript:x",
             "/{client}",
+            "/{path}",
+            "/{target}",
+            "https://a.example/{path}",
         ] {
             assert!(Template::from_text(text).is_err(), "{text:?}");
         }
         assert_eq!(Template::from_text("/{hots}").unwrap_err().help.unwrap(), "did you mean {host}?");
+        assert_eq!(
+            Template::from_text("/{path}").unwrap_err().help.unwrap(),
+            "write /new{path} or https://{host}{path}; what begins with two slashes leads to another host"
+        );
     }
 }

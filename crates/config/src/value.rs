@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use sandarac_policy::ByteSize;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use crate::definition::{Value, in_order};
 use crate::quoted::quoted;
@@ -109,13 +109,21 @@ impl<T: Value> Value for At<T> {
     }
 }
 
+/// Whether a table stands between braces, and not under a header or in dotted keys: it contains its values.
+fn is_inline(node: &Node<'_>, table: &DeTable<'_>) -> bool {
+    table.values().next().is_some_and(|value| {
+        let (outer, inner) = (node.span(), value.span());
+        outer.start < inner.start && inner.end < outer.end
+    })
+}
+
 impl<T: Value> Value for Vec<T> {
     fn kind() -> Kind {
         Kind::List(Box::new(T::kind()))
     }
 
-    /// Reads an array; any other value is taken as its only item, unless items are tables, whose double brackets are
-    /// easily forgotten.
+    /// Reads an array; any other value is taken as its only item, but not a table under a header of its own, whose double
+    /// brackets are easily forgotten.
     fn read(node: &Node<'_>, report: &mut Report) -> Option<Vec<T>> {
         match node.get_ref() {
             // Read every item, so that every mistake is reported.
@@ -123,7 +131,7 @@ impl<T: Value> Value for Vec<T> {
                 let read: Vec<_> = items.iter().map(|item| T::read(item, report)).collect();
                 read.into_iter().collect()
             }
-            DeValue::Table(_) if matches!(T::kind(), Kind::Table(_)) => {
+            DeValue::Table(table) if matches!(T::kind(), Kind::Table(_)) && !is_inline(node, table) => {
                 let message = "expected an array of tables, found a table";
                 report.error(Some(node.span()), message).help =
                     Some("write the name in double brackets".to_owned());

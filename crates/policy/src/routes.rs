@@ -1,5 +1,6 @@
 //! Routes: the first that matches a request determines its treatment.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -10,7 +11,7 @@ use crate::edits::{Edits, FieldLine, ResponseEdits};
 use crate::files::FileRule;
 use crate::fragment_rule::FragmentRule;
 use crate::pattern::{HostPattern, MethodName, PathPattern, bare_host, lower_case};
-use crate::template::Template;
+use crate::template::{RequestParts, Template};
 
 /// Identifies a route within one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,6 +132,16 @@ pub struct Redirect {
     pub status: u16,
     /// The value of `Location`.
     pub to: Template,
+}
+
+impl Redirect {
+    /// The value of `Location` for a request. A URL of this host stays one: a part without a value may have put two slashes at
+    /// its beginning, and browsers take a backslash for a slash.
+    pub fn location<'t>(&'t self, request: &RequestParts<'_>) -> Cow<'t, [u8]> {
+        let to = self.to.fill(request);
+        let slashes = to.iter().take_while(|byte| matches!(byte, b'/' | b'\\')).count();
+        if self.to.is_constant() || slashes < 2 { to } else { Cow::Owned([b"/", &to[slashes..]].concat()) }
+    }
 }
 
 impl Route {
@@ -382,6 +393,27 @@ mod tests {
             paths: PathReading::Strict,
             gather: None,
             digest: DigestOnce::default(),
+        }
+    }
+
+    #[test]
+    fn a_redirect_within_the_host_does_not_leave_it() {
+        use crate::template::{TemplatePart, TemplatePiece};
+        let literal = |text: &str| TemplatePiece::Literal(text.into());
+        let part = TemplatePiece::Part;
+        let empty_first = vec![literal("/"), part(TemplatePart::Query), part(TemplatePart::Path)];
+        let below = vec![literal("/new"), part(TemplatePart::Target)];
+        for (pieces, target, location) in [
+            (empty_first.clone(), "/evil.example", "/evil.example"),
+            (empty_first.clone(), "//evil.example", "/evil.example"),
+            (empty_first.clone(), "/\\evil.example", "/evil.example"),
+            (empty_first, "/a?b", "/?b/a"),
+            (below, "//evil.example?x", "/new//evil.example?x"),
+            (vec![literal("//cdn.example/")], "/", "//cdn.example/"),
+        ] {
+            let redirect = Redirect { status: 302, to: Template::new(pieces) };
+            let parts = RequestParts { target: target.as_bytes(), ..RequestParts::default() };
+            assert_eq!(str::from_utf8(&redirect.location(&parts)), Ok(location), "{target}");
         }
     }
 

@@ -437,16 +437,20 @@ fn placeholders_in_answers_are_warned_of() {
     assert_eq!(with("body = '{\"host\": {\"path\": {}}, \"b\": {hosts}}'"), [pool]);
 }
 
-/// As people who come from nginx write them.
+/// As people who come from nginx and HAProxy write them.
 #[test]
 fn variables_are_warned_of() {
     for route in [
         "redirect = { to = \"https://$host$request_uri\" }",
         "pool = \"app\"\nrequest.set = { X-Real-IP = \"$remote_addr\" }",
+        "pool = \"app\"\nrequest.set = { X-Real-IP = \"ip=%[src]\" }",
     ] {
         let text = format!("{BASE}[[route]]\n{route}\n");
         let said = warnings(&text).into_iter().find(|warning| warning.contains("there are no variables"));
-        assert!(said.is_some_and(|said| said.starts_with("\"$")), "{route}");
+        assert!(
+            said.is_some_and(|said| said.starts_with("\"$") || said.starts_with("\"%[src]\"")),
+            "{route}"
+        );
     }
     let price = format!("{BASE}[[route]]\npool = \"app\"\nresponse.set = {{ X-Price = \"$ 5\" }}\n");
     assert!(warnings(&price).is_empty());

@@ -41,6 +41,22 @@ fn a_directory_is_enough() {
 }
 
 #[test]
+fn a_list_of_tables_may_be_one_in_braces() {
+    for certificate in ["{ chain = \"/a.crt\", key = \"/a.key\" }", "{chain=\"/a.crt\",key=\"/a.key\"}"] {
+        let tls = tls(&format!("[listen.tls]\ncertificates = {certificate}"));
+        let files: Vec<_> = tls.certificates.iter().map(|one| (one.chain.clone(), one.key.clone())).collect();
+        assert_eq!(files, [("/a.crt".into(), "/a.key".into())], "{certificate}");
+    }
+    for table in
+        ["[listen.tls.certificates]\nchain = \"/a.crt\"", "[listen.tls]\ncertificates.chain = \"/a.crt\""]
+    {
+        let (message, _, help) = error(&listener(table));
+        assert_eq!(message, "expected an array of tables, found a table", "{table}");
+        assert_eq!(help, "write the name in double brackets", "{table}");
+    }
+}
+
+#[test]
 fn every_setting_is_read() {
     let tls = tls("[listen.tls]
         certificates = [{ chain = \"/a.crt\", key = \"/a.key\" }, { chain = \"/b.pem\", default = true }]

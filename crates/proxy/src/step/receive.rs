@@ -187,7 +187,7 @@ pub(crate) fn verdict(
             Err(Fault::NoHost)
         }
         Action::Redirect(redirect) => {
-            let to = redirect.to.fill(&RequestParts {
+            let to = redirect.location(&RequestParts {
                 scheme: received.requester.scheme.text(),
                 host: received.requester.host,
                 target: received.target.path_and_query,
