@@ -53,7 +53,8 @@ pub enum Reason {
     Stale,
     /// Its freshness is unspecified, and it has no validator.
     NoFreshness,
-    /// The same for a status of 500 and above, which describes the origin's state rather than the resource.
+    /// A status of 500 and above that no rule names, or under `rfc` without freshness: it describes the origin's state
+    /// rather than the resource.
     ServerError,
 }
 
@@ -279,8 +280,8 @@ fn refusal(
     if policy.directives(request.fields).no_store {
         return Some(Reason::RequestNoStore);
     }
-    if blames_request_for(status, policy) {
-        return Some(Reason::ClientError);
+    if let Some(reason) = is_error_for(status, policy) {
+        return Some(reason);
     }
     if directives.must_understand && !understood(status) {
         return Some(Reason::NotUnderstood);
@@ -373,13 +374,18 @@ pub fn blames_request(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
 }
 
-/// Whether a status is stored only if a rule names it. A firewall in front of the origin sends 403, and a
-/// server 400, because of one request's fields, even if `Cache-Control` is set for all responses.
-fn blames_request_for(status: u16, policy: &Policy) -> bool {
-    policy.profile == Profile::Safe
-        && (400..500).contains(&status)
-        && !matches!(status, 404 | 410 | 451)
-        && !policy.ttl_by_status.iter().any(|(named, _)| *named == status)
+/// Why a response with this status is stored only if a rule names it. A firewall in front of the origin sends 403, a server 400
+/// and an application 500, because of one request's fields, even if `Cache-Control` is set for all responses.
+fn is_error_for(status: u16, policy: &Policy) -> Option<Reason> {
+    if policy.profile != Profile::Safe || policy.ttl_by_status.iter().any(|(named, _)| *named == status) {
+        return None;
+    }
+    match status {
+        404 | 410 | 451 => None,
+        400..500 => Some(Reason::ClientError),
+        500.. => Some(Reason::ServerError),
+        _ => None,
+    }
 }
 
 /// The final statuses whose caching rules this crate knows (RFC 9110 §15), for `must-understand`.

@@ -294,6 +294,29 @@ fn under_safe_a_client_error_is_stored_where_a_rule_names_it() {
     }
 }
 
+/// Regression: one request with a bad `Accept-Language` put an error page in front of everyone.
+#[test]
+fn under_safe_a_server_error_is_stored_where_a_rule_names_it() {
+    for status in [500, 501, 502, 503, 504, 505, 507, 511, 520, 599] {
+        for stated in [
+            "Cache-Control: max-age=60",
+            "Cache-Control: public",
+            "CDN-Cache-Control: max-age=60",
+            "Server: x",
+        ] {
+            assert_eq!(
+                Exchange { status, ..safe() }.reason(stated),
+                Reason::ServerError,
+                "{status} {stated}"
+            );
+        }
+        let mut named = Exchange { status, ..safe() };
+        named.policy.ttl_by_status = vec![(status, Duration::from_secs(5))];
+        assert!(named.reused("Cache-Control: max-age=60") && named.reused("Server: x"), "{status}");
+        assert!(Exchange { status, ..rfc() }.reused("Cache-Control: max-age=60"), "{status}");
+    }
+}
+
 #[test]
 fn named_fields_are_withheld_and_the_rest_is_stored() {
     // RFC 9111 §5.2.2.4, §5.2.2.7
