@@ -44,6 +44,12 @@ fn fields_that_override_the_target_do_not_reach_the_origin_unnoticed() {
         "X-Forwarded-Prefix",
         "X-Host",
         "X-Forwarded-Port",
+        "X-Forwarded-Host-Override",
+        "X-Original-Scheme",
+        "X-Forwarded-Context",
+        "X-Ingress-Path",
+        "Request-Uri",
+        "Wl-Proxy-SSL",
     ] {
         let (proxy, _origin) = before(echo(field));
         proxy.exchange(&get("/").with(field, "evil"));
@@ -249,6 +255,29 @@ fn what_a_client_says_of_itself_is_replaced_and_what_chooses_for_all_stays_here(
     let proxy = start(&origin, TRUSTING, "");
     proxy.exchange(&get("/").with("X-Real-IP", "192.0.2.1").with("Cookie", "session=1")).expect(200);
     assert_eq!(origin.last().fields.all("x-real-ip"), ["192.0.2.1"]);
+}
+
+/// Regression: with X-Sendfile-Type and X-Accel-Mapping, a client had Rack name any file for the proxy to send.
+#[test]
+fn no_client_tells_an_application_how_files_are_sent() {
+    let names = ["X-Sendfile-Type", "X-Accel-Mapping", "x-accel-redirect", "X-ACCEL-Anything"];
+    let claims =
+        |target: &str| names.iter().fold(get(target), |request, name| request.with(name, "/=/protected/"));
+    let route = "cache = { key_fields = [\"X-Accel-Mapping\"] }";
+    for route in ["", route] {
+        let origin = Origin::new(echo("host"));
+        let proxy = start(&origin, "", route);
+        for request in [claims("/"), claims("/passed").with("Cookie", "session=1")] {
+            proxy.exchange(&request).expect(200);
+            names.iter().for_each(|name| assert!(!origin.last().fields.has(name), "{name} {route}"));
+        }
+    }
+    // A proxy before us, or the route, may know.
+    let origin = Origin::new(echo("host"));
+    let proxy = start(&origin, TRUSTING, "request.set = { X-Accel-Mapping = \"/srv/=/protected/\" }");
+    proxy.exchange(&claims("/").with("Cookie", "session=1")).expect(200);
+    assert_eq!(origin.last().fields.all("x-accel-mapping"), ["/srv/=/protected/"]);
+    assert_eq!(origin.last().fields.all("x-sendfile-type"), ["/=/protected/"]);
 }
 
 #[test]

@@ -7,7 +7,9 @@ use crate::site::Introduction;
 use crate::step::fetch::OriginRequest;
 use crate::step::hash;
 use crate::step::received::Received;
-use crate::unkeyed::{PROXY, REAL_IP, is_alias, is_forwarded, is_keyed, is_of_proxies, is_unkeyed};
+use crate::unkeyed::{
+    PROXY, REAL_IP, is_about_files, is_alias, is_forwarded, is_keyed, is_of_proxies, is_unkeyed,
+};
 use sandarac_cache::Object;
 use sandarac_config::Sticky;
 use sandarac_message::caching::{SURROGATE_CAPABILITY, SURROGATE_CAPABILITY_ESI};
@@ -209,6 +211,7 @@ impl<'a> Forward<'a> {
             (Name::Host | Name::Expect, _) => true,
             (Name::Trailer, _) => !self.trailers,
             (Name::Other, _) if self.is_claimed_certificate(field) => true,
+            (Name::Other, _) if !self.requester.trusted && is_about_files(field) => true,
             // Keyed certificates are those of the connection by now, or a trusted proxy's word.
             (Name::Other, Purpose::Fill { rule, .. }) if is_keyed(field, rule) => false,
             (Name::Other, _) if !self.requester.trusted && is_client_certificate(field) => true,

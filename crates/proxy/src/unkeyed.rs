@@ -7,7 +7,7 @@ use sandarac_policy::CacheRule;
 /// Fields by which some applications let a client choose host, path, method or scheme. Unless a rule keys
 /// them, a stored response must not depend on them, because one client would choose for all (web cache
 /// poisoning).
-const UNKEYED: [&[u8]; 58] = [
+const UNKEYED: [&[u8]; 77] = [
     b"surrogate-capability",
     // Path and query: Symfony, IIS and Zend, Traefik, ingress-nginx and others.
     b"x-original-url",
@@ -36,6 +36,16 @@ const UNKEYED: [&[u8]; 58] = [
     b"x-invoke-query",
     b"x-middleware-prefetch",
     b"x-waws-unencoded-url",
+    b"x-forwarded-context",
+    b"x-forwarded-contextpath",
+    b"x-proxycontextpath",
+    b"x-context-path",
+    b"x-ingress-path",
+    b"x-stripped-path",
+    b"x-replaced-path",
+    b"x-request-path",
+    b"request-uri",
+    b"x-uri",
     // Host and port.
     b"x-real-host",
     b"forwarded-host",
@@ -51,6 +61,11 @@ const UNKEYED: [&[u8]; 58] = [
     b"x-backend-host",
     b"x-forwarded-server",
     b"x-forwarded-port",
+    b"x-forwarded-host-override",
+    b"x-forwarded-hostname",
+    b"x-proxy-host",
+    b"x-server-name",
+    b"x-original-port",
     // Scheme: Rack, Django's and Laravel's examples, gunicorn, Microsoft.
     b"x-forwarded-scheme",
     b"x-forwarded-protocol",
@@ -63,6 +78,10 @@ const UNKEYED: [&[u8]; 58] = [
     b"x-arr-ssl",
     b"front-end-https",
     b"cloudfront-forwarded-proto",
+    b"x-original-scheme",
+    b"x-original-proto",
+    b"x-http-scheme",
+    b"wl-proxy-ssl",
     // Method.
     b"x-http-method-override",
     b"x-http-method",
@@ -77,6 +96,19 @@ pub(crate) const REAL_IP: &[u8] = b"X-Real-IP";
 
 /// CGI turns it into the setting HTTP_PROXY, by which libraries choose a proxy (CVE-2016-5385).
 pub(crate) const PROXY: &[u8] = b"proxy";
+
+/// The field by which Rack and others learn how the server in front sends files.
+const SENDFILE_TYPE: &[u8] = b"x-sendfile-type";
+
+/// What the names of fields with further instructions about files begin with (Rack's X-Accel-Mapping).
+const ACCEL: &[u8] = b"x-accel-";
+
+/// Whether the server in front of an application tells it with the field how to send files: from a client, it would have the
+/// application name any file.
+pub(crate) fn is_about_files(field: &Field<'_>) -> bool {
+    let begins = field.name.get(..ACCEL.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
+    begins || field.is(SENDFILE_TYPE)
+}
 
 /// Whether the rule's key contains the field.
 pub(crate) fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {
@@ -95,6 +127,7 @@ pub(crate) fn is_suspect(field: &Field<'_>) -> bool {
     field.id == Name::AcceptEncoding
         || field.name.contains(&b'_')
         || field.is(PROXY)
+        || is_about_files(field)
         || field.is(REAL_IP)
         || is_client_certificate(field)
         || is_of_other_proxies(field)
