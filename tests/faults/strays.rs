@@ -58,7 +58,7 @@ fn a_connection_is_kept_after_head_where_the_response_says_that_nothing_follows(
     });
     let mut client = proxy.connect();
     for target in ["/none", "/empty", "/unchanged", "/none"] {
-        client.exchange(&head(target));
+        client.exchange(&head(target).with("Cookie", "a=b").with("If-None-Match", "\"v1\""));
     }
     assert_eq!(origin.connections(), 1);
     client.exchange(&head("/body")).expect(200);

@@ -2,7 +2,7 @@
 
 use sandarac_test_support::{Gate, Origin, Reply, Req, Request, get, head, http_date_in, reply};
 
-use crate::{cache, sandarac, site};
+use crate::{before, cache, sandarac, site};
 
 /// A 304 with `fields` if the request has the validator `etag`, `otherwise` if not.
 fn validating(request: &Request, etag: &str, otherwise: Reply, fields: &[(&str, &str)]) -> Reply {
@@ -413,4 +413,18 @@ fn a_304_that_forbids_to_store_reaches_the_one_who_asked() {
         assert!(!asked.fields.has("x-passed"), "it is not stored");
         assert_eq!(proxy.get("/").expect(200).text(), "3");
     }
+}
+
+/// Regression: a client that had asked for the page got 304, and nothing to show.
+#[test]
+fn a_304_that_nobody_asked_for_is_the_backends_fault() {
+    for cache in ["no-store", "max-age=60"] {
+        let (proxy, _origin) = before(move |_| reply(304).cache(cache).with("ETag", "\"v1\""));
+        let refused = proxy.get("/").expect(502);
+        assert!(refused.field("proxy-status").is_some_and(|status| status.contains("304")), "{refused:?}");
+        assert_eq!(proxy.exchange(&get("/").with("Cookie", "a=b")).expect(502).field("etag"), None);
+    }
+    let (proxy, _origin) = before(|_| reply(304).cache("no-store").with("ETag", "\"v1\""));
+    let asked = get("/").with("Cookie", "a=b").with("If-None-Match", "\"v1\"");
+    assert_eq!(proxy.exchange(&asked).expect(304).field("etag"), Some("\"v1\""));
 }

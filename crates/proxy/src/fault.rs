@@ -88,6 +88,8 @@ pub enum Fault {
     TooManyInterim,
     /// 101 although no other protocol was requested.
     UnaskedSwitch,
+    /// 304 to a request without conditions (RFC 9110 §15.4.5).
+    UnaskedNotModified,
     /// The backend does not speak HTTP/2, although its address says so, or it was negotiated.
     NoHttp2,
     /// A request over HTTP/2 has no response.
@@ -116,7 +118,7 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 75] = [
+    pub const EACH: [Fault; 76] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::NoHost,
@@ -154,6 +156,7 @@ impl Fault {
         Fault::Overloaded,
         Fault::TooManyInterim,
         Fault::UnaskedSwitch,
+        Fault::UnaskedNotModified,
         Fault::NoHttp2,
         Fault::Http2(StreamFault::GoingAway),
         Fault::Http2(StreamFault::Refused),
@@ -232,6 +235,7 @@ impl Fault {
             Fault::Overloaded => "overloaded",
             Fault::TooManyInterim => "too-many-interim",
             Fault::UnaskedSwitch => "unasked-switch",
+            Fault::UnaskedNotModified => "unasked-not-modified",
             Fault::NoHttp2 => "no-http2",
             Fault::Http2(fault) => stream_fault_name(*fault),
             Fault::NoExtendedConnect => "no-extended-connect",
@@ -278,6 +282,7 @@ impl Fault {
             | Fault::BadFastCgi(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
+            | Fault::UnaskedNotModified
             | Fault::NoHttp2
             | Fault::Http2(_)
             | Fault::NoExtendedConnect
@@ -331,6 +336,7 @@ impl Fault {
             | Fault::BadFastCgi(_)
             | Fault::TooManyInterim
             | Fault::UnaskedSwitch
+            | Fault::UnaskedNotModified
             | Fault::NoHttp2
             | Fault::Http2(_)
             | Fault::FileNotAllowed
@@ -389,6 +395,7 @@ impl Fault {
             Fault::Overloaded => "the application has no room for another request".into(),
             Fault::TooManyInterim => "the backend sent interim responses without end".into(),
             Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
+            Fault::UnaskedNotModified => "the backend answered a request without conditions with 304".into(),
             Fault::NoHttp2 => "the backend does not speak HTTP/2".into(),
             Fault::Http2(fault) => stream_fault_text(*fault),
             Fault::NoExtendedConnect => "the backend offers no other protocol over HTTP/2".into(),
@@ -443,6 +450,7 @@ impl Fault {
                 | Fault::Overloaded
                 | Fault::TooManyInterim
                 | Fault::UnaskedSwitch
+                | Fault::UnaskedNotModified
                 | Fault::NoHttp2
                 | Fault::Http2(_)
                 | Fault::TunnelIgnored

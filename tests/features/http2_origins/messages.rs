@@ -152,9 +152,16 @@ fn interim_responses_go_on() {
     let mut origin = accept(&listener);
     let asked = origin.request();
     assert_eq!(asked.field("expect"), Some("100-continue"));
-    origin.head(asked.stream, "103", &[("link", "</a.css>")], false).head(asked.stream, "100", &[], false);
+    origin.head(asked.stream, "103", &[("link", "</a.css>"), ("content-length", "0")], false).head(
+        asked.stream,
+        "100",
+        &[],
+        false,
+    );
     let early = conn.response_head();
     assert_eq!((early.status, early.field("link")), (103, Some("</a.css>")));
+    // RFC 9110 §8.6; clients of HTTP/2 took it for that of the final response.
+    assert_eq!(early.field("content-length"), None);
     assert_eq!(conn.response_head().status, 100);
     conn.send("body");
     assert_eq!(origin.body(asked.stream).0, b"body");

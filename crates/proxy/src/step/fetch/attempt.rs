@@ -11,7 +11,7 @@ use crate::upload::Upload;
 use crate::{Counter, Fault};
 use sandarac_balance::AttemptOutcome;
 use sandarac_message::tags::is_for_proxies;
-use sandarac_message::{Fields, FieldsBuf, TooLarge};
+use sandarac_message::{Fields, FieldsBuf, Name, TooLarge};
 use sandarac_net::{StreamFault, wall};
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -111,6 +111,11 @@ pub(super) async fn attempt(
     })
     .await;
     match arrived {
+        // There is no body to show, and none that was asked about.
+        Ok(OriginHead { head, .. }) if head.status == 304 && !is_conditional(request.fields.view()) => {
+            link.broken();
+            Err(Failed { fault: Fault::UnaskedNotModified, sent, answered: true })
+        }
         Ok(OriginHead { head, switched }) => {
             if let Some(took) = link.responded(head.status) {
                 context.pool().latency.observe_shared(took);
@@ -161,11 +166,18 @@ fn send_head(
     }
 }
 
+/// Whether a request may be answered with 304 (RFC 9110 §13.1). One for the rest of a stored part is, by some origins: then the
+/// whole is fetched.
+fn is_conditional(request: Fields<'_>) -> bool {
+    [Name::IfNoneMatch, Name::IfModifiedSince, Name::IfRange].iter().any(|&name| request.has(name))
+}
+
 /// The fields of an interim response that are forwarded. Fields that edits of the final one remove or replace
-/// are dropped.
+/// are dropped. It has no body, and no Content-Length (RFC 9110 §8.6): clients of HTTP/2 take one for that of the final one.
 fn fields_of_interim(request: &OriginRequest<'_>, received: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
     let mut fields = end_to_end(Vec::new(), received)?;
     fields.retain(|field| !is_for_proxies(&field));
+    fields.remove(Name::ContentLength);
     request.edits.edited().for_each(|name| fields.remove_named(name));
     Ok(fields)
 }
