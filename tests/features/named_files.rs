@@ -33,6 +33,11 @@ impl Site {
             ("files/.hidden", "secret"),
             ("files/tool.php", "<?php secret();"),
             ("internal/protected/film.bin", "film"),
+            ("internal/protected/Report90%.pdf", "percent"),
+            ("internal/protected/100%25.txt", "escape"),
+            ("internal/protected/a;b.txt", "semicolon"),
+            ("internal/protected/back\\slash.txt", "backslash"),
+            ("internal/protected/end.", "dot"),
             ("open/public/page.html", "page"),
             ("secret.txt", "secret"),
         ] {
@@ -89,6 +94,22 @@ fn a_file_is_sent_in_place_of_the_body_with_the_fields_of_the_application() {
     }
     let posted = site.proxy.exchange(&post(&site.sendfile("files/report.txt"), "form"));
     assert_eq!(posted.expect(200).text(), "0123456789");
+}
+
+/// Regression: names that some server reads differently were refused, although every reading leads to the same route.
+#[test]
+fn a_name_is_sent_as_it_would_be_if_it_was_asked_for() {
+    let site = Site::new(BOTH);
+    for (uri, text) in [
+        ("/protected/Report90%25.pdf", "percent"),
+        ("/protected/100%2525.txt", "escape"),
+        ("/protected/a;b.txt", "semicolon"),
+        ("/protected/a%3Bb.txt", "semicolon"),
+        ("/protected/back\\slash.txt", "backslash"),
+        ("/protected/end.", "dot"),
+    ] {
+        assert_eq!(site.proxy.get(&format!("/get?X-Accel-Redirect={uri}")).expect(200).text(), text, "{uri}");
+    }
 }
 
 #[test]

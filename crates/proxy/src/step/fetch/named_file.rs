@@ -112,18 +112,20 @@ fn the_only<'f>(fields: Fields<'f>, name: &'static [u8]) -> Option<Result<&'f [u
     Some(if values.all(|other| other == first) { Ok(first) } else { Err(Fault::FileAmbiguous) })
 }
 
-/// The file of an internal route at `uri`; `None` if it leads to another route, or servers would read it differently.
+/// The file of an internal route at `uri`; `None` if it leads to another route, also as another server might read it.
 fn internal(asked: Asked<'_>, uri: &[u8]) -> Option<NamedFile> {
     let received = split_query(uri).0;
     if received.first() != Some(&b'/') {
         return None;
     }
     let path = route_path(received).ok()?;
-    if !other_readings(received, &path).is_empty() {
+    let routes = &asked.site.config.routes;
+    let id = routes.find(asked.host, &path, b"GET")?;
+    let leads_there = |reading: &Vec<u8>| routes.find(asked.host, reading, b"GET") == Some(id);
+    if !other_readings(received, &path).iter().all(leads_there) {
         return None;
     }
-    let routes = &asked.site.config.routes;
-    let route = &routes[routes.find(asked.host, &path, b"GET")?];
+    let route = &routes[id];
     let Action::Internal(rule) = &route.action else { return None };
     Some(NamedFile {
         rule: rule.clone(),
