@@ -176,3 +176,19 @@ fn bytes_count_as_they_are_written() {
     within("the clients to be gone", || (total(&proxy, "connections_open") == 0).then_some(()));
     assert_eq!(bytes(), whole);
 }
+
+/// Regression: of a body that was stored, only what had come with its head counted.
+#[test]
+fn every_byte_of_a_body_from_an_origin_counts_once() {
+    const LEN: usize = 3_000_000;
+    for cache in ["max-age=60", "no-store"] {
+        for chunked in [false, true] {
+            let (proxy, _origin) = before(move |_| {
+                let page = reply(200).cache(cache).body(vec![b'x'; LEN]);
+                if chunked { page.chunked() } else { page }
+            });
+            proxy.get("/").expect(200);
+            proxy.counts("bytes_from_origins", LEN as u64);
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! The parts of a page: those of a template, or of a body that is parsed as it arrives.
 
 use crate::step::fetch::OriginLink;
-use crate::{Counter, Counters};
 use bytes::Bytes;
 use sandarac_cache::{Object, PageMarkup};
 use sandarac_esi::{Include, PageStream, Part, Segment, Variable};
@@ -108,12 +107,11 @@ pub(crate) struct LinkBody {
     timer: Timer,
     /// How long the origin may be silent.
     between_bytes: Duration,
-    counters: Arc<Counters>,
 }
 
 impl LinkBody {
-    pub(crate) fn new(link: OriginLink, between_bytes: Duration, counters: Arc<Counters>) -> LinkBody {
-        LinkBody { link: Some(link), timer: Timer::new(), between_bytes, counters }
+    pub(crate) fn new(link: OriginLink, between_bytes: Duration) -> LinkBody {
+        LinkBody { link: Some(link), timer: Timer::new(), between_bytes }
     }
 }
 
@@ -123,7 +121,6 @@ impl Body for LinkBody {
         let broke = match link.poll_body(cx) {
             Poll::Ready(Ok(BodyStep::Data(range))) => {
                 self.timer.clear();
-                self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
                 let piece = Bytes::copy_from_slice(link.piece(&range));
                 link.consume(&range);
                 return Poll::Ready(Some(Ok(piece.into())));

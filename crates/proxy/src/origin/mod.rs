@@ -132,6 +132,11 @@ impl Origins {
         None
     }
 
+    /// Counts bytes of a response's body.
+    pub(crate) fn count_body(&self, bytes: usize) {
+        self.counters.add(Counter::BytesFromOrigins, bytes as u64);
+    }
+
     /// What has arrived on a connection before a request was sent on it. Such bytes would be taken for the
     /// response; they are counted.
     pub(crate) fn unread(&self, conn: &mut Conn) -> Unread {

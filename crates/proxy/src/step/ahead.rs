@@ -39,7 +39,7 @@ impl Ahead {
         self.ended.is_none() && (!self.coded.is_empty() || self.trailers.is_some())
     }
 
-    /// Reads once, and returns the number of bytes; `None` once the response has ended. Pending if the origin has nothing, or
+    /// Reads once; `None` once the response has ended. Pending if the origin has nothing, or
     /// if there is no room.
     pub(super) fn poll_read(
         &mut self,
@@ -48,7 +48,7 @@ impl Ahead {
         mut transform: Option<&mut Transform>,
         between_bytes: Duration,
         upload: Upload,
-    ) -> Poll<Option<u64>> {
+    ) -> Poll<Option<()>> {
         let Poll::Ready(memory) = self.spool.poll_reserve(cx) else {
             // It is not the origin that is waited for.
             self.timer.clear();
@@ -57,7 +57,7 @@ impl Ahead {
         if !self.coded.is_empty() {
             let part = self.coded.split_to(self.coded.len().min(MAX_APPENDED));
             self.spool.append(memory, &part);
-            return Poll::Ready(Some(0));
+            return Poll::Ready(Some(()));
         }
         if let Some(transform) = transform.as_deref_mut().filter(|transform| transform.has_more()) {
             match transform.more() {
@@ -67,7 +67,7 @@ impl Ahead {
                     return Poll::Ready(None);
                 }
             }
-            return Poll::Ready(Some(0));
+            return Poll::Ready(Some(()));
         }
         if let Some(trailers) = self.trailers.take() {
             self.ended = Some(Ok(trailers));
@@ -85,14 +85,14 @@ impl Ahead {
                 }
                 link.consume(&range);
                 self.timer.clear();
-                return Poll::Ready(Some(range.len() as u64));
+                return Poll::Ready(Some(()));
             }
             Poll::Ready(Ok(BodyStep::End(trailers))) => match transform.map(Transform::finish) {
                 None => self.ended = Some(Ok(trailers)),
                 Some(Ok(coded)) => {
                     self.coded = coded.into();
                     self.trailers = Some(trailers);
-                    return Poll::Ready(Some(0));
+                    return Poll::Ready(Some(()));
                 }
                 Some(Err(reason)) => self.ended = Some(Err(Transform::fault(reason))),
             },

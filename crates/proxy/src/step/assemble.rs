@@ -106,8 +106,7 @@ pub(super) async fn passing(
 ) -> Result<Sent, Fault> {
     link.limit_reads(down.client.read_limit());
     let between_bytes = exchange.site.pool_by_id(pool).timeouts.between_bytes;
-    let counters = exchange.core.counters.clone();
-    let body = LinkBody::new(link, between_bytes, counters);
+    let body = LinkBody::new(link, between_bytes);
     let source = Some(Source::stream(Box::new(body))).filter(|_| exchange.request.method != Method::Head);
     let page = PageResponse { status, reason: Box::default(), fields, own: None, age: None, source };
     send(exchange, down, page).await

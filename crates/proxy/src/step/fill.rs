@@ -1,6 +1,5 @@
 //! Fill: receives the body of a stored object from the origin.
 
-use crate::Counter;
 use crate::handling::Handling;
 use crate::step::fetch::{OriginLink, OriginResponse};
 use crate::step::store::{Landed, Landing};
@@ -32,7 +31,6 @@ impl Landing<'_> {
         loop {
             match link.body_step() {
                 Ok(Some(BodyStep::Data(range))) => {
-                    self.counters.add(Counter::BytesFromOrigins, range.len() as u64);
                     writer.append(link.piece(&range));
                     link.consume(&range);
                 }

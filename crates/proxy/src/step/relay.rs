@@ -257,7 +257,6 @@ impl Relay<'_, '_> {
             link.limit_reads(self.downstream.client.read_limit());
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
-                    self.counters().add(Counter::BytesFromOrigins, range.len() as u64);
                     let written = self.write(cx, link.piece(&range));
                     link.consume(&range);
                     self.downstream.client.timer().clear();
@@ -363,8 +362,7 @@ impl Relay<'_, '_> {
             self.between_bytes,
             self.upload
         ));
-        if let Some(read) = read {
-            self.counters().add(Counter::BytesFromOrigins, read);
+        if let Some(()) = read {
             return Poll::Ready(());
         }
         if let Some(link) = link.take() {

@@ -278,7 +278,15 @@ impl OriginLink {
 
     /// Drops the bytes of a [`BodyStep::Data`] after their use.
     pub(crate) fn consume(&mut self, range: &Range<usize>) {
+        self.count(range.len());
         speak!(&mut self.protocol, consume(range))
+    }
+
+    /// Counts bytes of the body. A file of this machine is no origin.
+    fn count(&self, bytes: usize) {
+        if !self.is_local_file() {
+            self.origins.count_body(bytes);
+        }
     }
 
     /// Whether [`OriginLink::poll_read_into`] may be called: the next bytes are body and nothing else.
@@ -292,7 +300,11 @@ impl OriginLink {
         cx: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<Result<usize, BodyError>> {
-        speak!(&mut self.protocol, poll_read_into(cx, into))
+        let read = speak!(&mut self.protocol, poll_read_into(cx, into));
+        if let Poll::Ready(Ok(bytes)) = &read {
+            self.count(*bytes);
+        }
+        read
     }
 
     /// Leaves the unwanted body unread: the connection is not used again.
