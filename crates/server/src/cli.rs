@@ -332,7 +332,7 @@ pub struct LogArgs {
     /// Only this backend
     #[arg(long, value_name = "PATTERN")]
     pub backend: Vec<String>,
-    /// Only this outcome: hit, stale, revalidated, miss, pass, pipe, synth, purge, error
+    /// Only this outcome: hit, stale, revalidated, miss, pass, pipe, file, synth, purge, error
     #[arg(long, value_name = "WORD")]
     pub outcome: Vec<String>,
 }

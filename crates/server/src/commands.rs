@@ -97,10 +97,10 @@ fn show_status(status: &Status) -> String {
     rows.push(row(
         "cache",
         format!(
-            "{} of {} in {} objects",
+            "{} of {} in {}",
             bytes(cache.used_bytes),
             bytes(cache.limit_bytes),
-            grouped(cache.objects)
+            count(cache.objects, "object")
         ),
     ));
     if !status.panics.is_empty() {

@@ -8,7 +8,7 @@ use sandarac_message::printable::printable;
 use super::log_sample::LogSample;
 use super::readings::Readings;
 use crate::admin::{BackendStatus, Label, PoolStatus, Stats, Status};
-use crate::human::{bytes, grouped, lasting, milliseconds, percent, span};
+use crate::human::{bytes, count, grouped, lasting, milliseconds, percent, span};
 
 /// Draws the screen in at most `width` columns and `height` lines.
 pub(super) fn render(readings: &Readings, sample: &LogSample, width: usize, height: usize) -> String {
@@ -72,10 +72,10 @@ fn head(readings: &Readings, sample: &LogSample) -> Vec<String> {
             rate("coalesced")
         ),
         format!(
-            "cache {} of {}, {} objects",
+            "cache {} of {}, {}",
             bytes(status.cache.used_bytes),
             bytes(status.cache.limit_bytes),
-            grouped(status.cache.objects)
+            count(status.cache.objects, "object")
         ),
         statuses(sample),
     ];
