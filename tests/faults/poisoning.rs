@@ -257,7 +257,7 @@ fn what_a_client_says_of_itself_is_replaced_and_what_chooses_for_all_stays_here(
     assert_eq!(origin.last().fields.all("x-real-ip"), ["192.0.2.1"]);
 }
 
-/// Regression: with X-Sendfile-Type and X-Accel-Mapping, a client had Rack name any file for the proxy to send.
+/// Regression: with X-Sendfile-Type and X-Accel-Mapping, a client had Rack name any file.
 #[test]
 fn no_client_tells_an_application_how_files_are_sent() {
     let names = ["X-Sendfile-Type", "X-Accel-Mapping", "x-accel-redirect", "X-ACCEL-Anything"];

@@ -232,7 +232,7 @@ fn trailing_bytes_are_damage_and_an_unknown_coding_is_not() {
     }
 }
 
-/// What inflates to more than is kept is not damaged: it is inflated as it is sent.
+/// A body that inflates to more than is kept is not damaged: it is inflated as it is sent.
 #[test]
 fn a_body_that_inflates_to_more_than_is_kept_is_inflated_for_each_client() {
     let long = page().repeat(2000);

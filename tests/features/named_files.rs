@@ -96,7 +96,8 @@ fn a_file_is_sent_in_place_of_the_body_with_the_fields_of_the_application() {
     assert_eq!(posted.expect(200).text(), "0123456789");
 }
 
-/// Regression: names that some server reads differently were refused, although every reading leads to the same route.
+/// Regression: names that some servers read differently were refused, although every reading leads to the same
+/// route.
 #[test]
 fn a_name_is_sent_as_it_would_be_if_it_was_asked_for() {
     let site = Site::new(BOTH);

@@ -68,7 +68,7 @@ pub(crate) const FREQUENT: u8 = 4 * HIT;
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) range: Option<ContentRange>,
-    /// Whether its bytes came in parts, each with a head of its own: it has the last one.
+    /// Whether its bytes came in parts, each with a head of its own. Only the last head is kept.
     pub(crate) joined: bool,
     pub(crate) trailers: Option<FieldsBuf>,
     pub(crate) copy: Option<Arc<SharedCopy>>,
@@ -76,7 +76,7 @@ pub(crate) struct Extras {
     pub(crate) block: OnceLock<Box<[u8]>>,
     /// The body in other codings, once one was needed.
     pub(crate) recodings: OnceBox<Recodings>,
-    /// What its body has of ESI, once that was needed.
+    /// The ESI markup of its body, once that was needed.
     pub(crate) markup: OnceBox<PageMarkup>,
 }
 
@@ -217,7 +217,7 @@ impl Object {
         self.extras.get_or_init(Box::default)
     }
 
-    /// What its body has of ESI, if [`Store::keep_markup`](crate::Store::keep_markup) has kept it.
+    /// The ESI markup of its body, if [`Store::keep_markup`](crate::Store::keep_markup) has kept it.
     pub fn markup(&self) -> Option<&PageMarkup> {
         self.extras()?.markup.get()
     }
@@ -319,7 +319,7 @@ impl Object {
         }
     }
 
-    /// What is known of its entry in the shared tier, if it has or had one.
+    /// The state of its entry in the shared tier, if it has or had one.
     pub fn copy(&self) -> Option<&Arc<SharedCopy>> {
         self.extras.get()?.copy.as_ref()
     }
@@ -329,7 +329,7 @@ impl Object {
         self.extras.get().and_then(|extras| extras.range)
     }
 
-    /// Whether its bytes came in parts, with heads of which only the last one is known.
+    /// Whether its bytes came in parts, each with a head of its own. Only the last head is kept.
     pub fn is_joined(&self) -> bool {
         self.extras.get().is_some_and(|extras| extras.joined)
     }

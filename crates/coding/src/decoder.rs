@@ -107,7 +107,8 @@ impl Decoder {
         }
     }
 
-    /// Ends the body. One without a byte is empty: origins name a coding with redirects and errors that have no body.
+    /// Ends the body. A body without a byte is empty: some origins name a coding in redirects and errors that have
+    /// no body.
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if it is not whole.
@@ -201,7 +202,7 @@ fn zstd_fault(error: &io::Error) -> DecodeError {
     }
 }
 
-/// What a step did.
+/// The result of a step.
 struct Step {
     read: usize,
     written: usize,

@@ -27,8 +27,8 @@ impl Use {
 }
 
 /// Reads text in which `{name}` is a placeholder for a part and `{{` is a literal brace. In the value of a field, a
-/// brace that does not begin a word in braces is also literal, as in JSON. A place of a class is refused, because it would be sent as it
-/// is written.
+/// brace that does not begin a word in braces is also literal, as in JSON. A placeholder of a class is refused,
+/// because it would be sent as written.
 pub(crate) fn read_template(text: &str, used: Use) -> Result<Template, Complaint> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -99,11 +99,11 @@ fn refusal(part: TemplatePart, used: Use) -> Option<&'static str> {
     }
 }
 
-/// Places with an argument, which only the name of a class may have.
+/// Placeholders with an argument, which only the name of a class may have.
 const OF_CLASSES: [&str; 4] = ["cookie", "header", "query", "segment"];
 
-/// Whether this is meant to be the name of a part, right or wrong: a word, one with an argument as in `{cookie:lang}`, or a known
-/// name in another letter case or surrounded by blanks.
+/// Whether this is meant to be the name of a part, right or wrong: a word, one with an argument as in
+/// `{cookie:lang}`, or a known name in another letter case or surrounded by blanks.
 fn is_word(name: &str) -> bool {
     let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let is_of_class = name.split_once(':').is_some_and(|(word, _)| OF_CLASSES.contains(&word));
@@ -117,14 +117,11 @@ fn part(name: &str, used: Use) -> Result<TemplatePart, Complaint> {
     let brace = if used == Use::Redirect { "" } else { "; `{{` is a brace" };
     let Some(part) = known else {
         let complaint = Complaint::new(format!("{{{name}}} is not a known part"));
-        return Err(
-            match closest(name.trim(), &TemplatePart::ALL.map(TemplatePart::name))
-                .filter(|_| !name.contains(':'))
-            {
-                Some(meant) => complaint.help(format!("did you mean {{{meant}}}?")),
-                None => complaint.help(format!("known: {}{brace}", used.known())),
-            },
-        );
+        let meant = closest(name.trim(), &TemplatePart::ALL.map(TemplatePart::name));
+        return Err(match meant.filter(|_| !name.contains(':')) {
+            Some(meant) => complaint.help(format!("did you mean {{{meant}}}?")),
+            None => complaint.help(format!("known: {}{brace}", used.known())),
+        });
     };
     match refusal(part, used) {
         None => Ok(part),

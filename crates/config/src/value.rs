@@ -122,8 +122,8 @@ impl<T: Value> Value for Vec<T> {
         Kind::List(Box::new(T::kind()))
     }
 
-    /// Reads an array; any other value is taken as its only item, but not a table under a header of its own, whose double
-    /// brackets are easily forgotten.
+    /// Reads an array; any other value is taken as its only item, but not a table under a header of its own, whose
+    /// double brackets are easily forgotten.
     fn read(node: &Node<'_>, report: &mut Report) -> Option<Vec<T>> {
         match node.get_ref() {
             // Read every item, so that every mistake is reported.

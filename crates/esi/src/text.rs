@@ -112,8 +112,9 @@ impl Text {
     }
 }
 
-/// The value with its references decoded, once: the five entities of XML by their names, and characters by their numbers (XML 1.0
-/// §4.1, §4.6). An ampersand that begins none of these is itself, as in many URLs. `None` if `&#` begins no character.
+/// The value with its references decoded, once: the five entities of XML by their names, and characters by
+/// their numbers (XML 1.0 §4.1, §4.6). An ampersand that begins none of these is itself, as in many URLs. `None`
+/// if `&#` begins no character.
 fn without_references(value: &[u8]) -> Option<Vec<u8>> {
     const ENTITIES: [(&[u8], u8); 5] =
         [(b"&amp;", b'&'), (b"&lt;", b'<'), (b"&gt;", b'>'), (b"&quot;", b'"'), (b"&apos;", b'\'')];

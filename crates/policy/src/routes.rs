@@ -135,8 +135,8 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The value of `Location` for a request. A URL of this host stays one: a part without a value may have put two slashes at
-    /// its beginning, and browsers take a backslash for a slash.
+    /// The value of `Location` for a request. A path never begins with two slashes, which a part without a value
+    /// can cause, because it would lead to another host. Browsers take a backslash for a slash.
     pub fn location<'t>(&'t self, request: &RequestParts<'_>) -> Cow<'t, [u8]> {
         let to = self.to.fill(request);
         let slashes = to.iter().take_while(|byte| matches!(byte, b'/' | b'\\')).count();

@@ -100,11 +100,11 @@ pub(crate) const PROXY: &[u8] = b"proxy";
 /// The field by which Rack and others learn how the server in front sends files.
 const SENDFILE_TYPE: &[u8] = b"x-sendfile-type";
 
-/// What the names of fields with further instructions about files begin with (Rack's X-Accel-Mapping).
+/// The prefix of fields with further instructions about files (Rack's X-Accel-Mapping).
 const ACCEL: &[u8] = b"x-accel-";
 
-/// Whether the server in front of an application tells it with the field how to send files: from a client, it would have the
-/// application name any file.
+/// Whether a server in front of an application configures its sending of files with the field. A client that sends
+/// it could read any file.
 pub(crate) fn is_about_files(field: &Field<'_>) -> bool {
     let begins = field.name.get(..ACCEL.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
     begins || field.is(SENDFILE_TYPE)

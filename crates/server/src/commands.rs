@@ -127,7 +127,7 @@ fn show_status(status: &Status) -> String {
     table(&rows, 0)
 }
 
-/// What an operator should know of panics.
+/// A warning about panics for the operator.
 fn panics(panics: &[PanicCount]) -> String {
     let parts: Vec<String> =
         panics.iter().map(|panics| format!("{} in {}", grouped(panics.count), panics.part)).collect();

@@ -18,7 +18,7 @@ use crate::{Address, Fields, PATIENCE, Req, Request, Response};
 /// A connection that sends the bytes it is given and reads messages with a reader of its own, as strict as RFC 9112 wants.
 pub struct Conn {
     stream: Stream,
-    /// What was received and not yet read.
+    /// Received bytes that are not read yet.
     buffer: Vec<u8>,
     /// All that was received, for the message of a test that fails.
     received: Vec<u8>,
@@ -39,7 +39,7 @@ pub enum Trouble {
     Reset(Vec<u8>),
     /// Nothing came in time.
     TimedOut,
-    /// What came is not HTTP/1.1.
+    /// The message is not HTTP/1.1.
     Malformed(String),
 }
 

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::http2::{END_HEADERS, END_STREAM, Frame, frame, kind};
 use crate::{Conn, Fields, Listener, Trouble, hpack};
 
-/// What a client sends before anything else.
+/// The preface of a client's connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The server's end of a connection that speaks HTTP/2.
@@ -163,7 +163,7 @@ impl Http2Server {
         })
     }
 
-    /// What has come of the body of a request, once it has so many bytes.
+    /// The body of a request so far, once it has so many bytes.
     #[track_caller]
     pub fn partial(&mut self, stream: u32, bytes: usize) -> Vec<u8> {
         self.until("a part of a body", |server| {

@@ -8,7 +8,8 @@ use super::condition::{Matcher, Node, Order, Subject};
 
 /// The deepest nesting of parentheses and negations.
 const DEPTH: usize = 32;
-/// The longest expression, in bytes: a purge plugin's pattern of 16 KiB, with every byte of it quoted, and what stands around it.
+/// The longest expression, in bytes: a purge plugin's pattern of 16 KiB with every byte of it quoted, and the
+/// test around it.
 const LENGTH: usize = 33 * 1024;
 /// The largest compiled regular expression, in bytes.
 const PATTERN: usize = 1 << 20;
@@ -20,7 +21,7 @@ pub struct ExpressionError {
     pub at: Range<usize>,
     /// The fault.
     pub what: String,
-    /// What to write instead.
+    /// The text to write instead.
     pub instead: String,
 }
 

@@ -304,7 +304,8 @@ fn a_purge_meanwhile_keeps_the_joined_object_from_being_stored() {
     assert_eq!(look(&store, &get("/"), START), "miss");
 }
 
-/// Regression: the rest came without the tags of the part, so a purge by these left the bytes of the part in the new object.
+/// Regression: the rest came without the tags of the part, so a purge by these left the bytes of the part in
+/// the new object.
 #[test]
 fn a_purge_by_the_tags_of_the_part_alone_meets_what_it_is_joined_to() {
     for purge in [Purge::Hard, Purge::Soft] {
@@ -332,7 +333,8 @@ fn a_purge_by_the_tags_of_the_part_alone_meets_what_it_is_joined_to() {
     }
 }
 
-/// Regression: the rest came with other fields than the part, so a ban of the part's fields left its bytes in the new object.
+/// Regression: the rest came with other fields than the part, so a ban of the part's fields left its bytes in
+/// the new object.
 #[test]
 fn a_ban_by_any_field_meets_what_was_joined_from_parts() {
     let old = r#"field.X-Tag == "old""#;

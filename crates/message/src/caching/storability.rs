@@ -53,8 +53,8 @@ pub enum Reason {
     Stale,
     /// Its freshness is unspecified, and it has no validator.
     NoFreshness,
-    /// A status of 500 and above that no rule names, or under `rfc` without freshness: it describes the origin's state
-    /// rather than the resource.
+    /// A status of 500 and above that no rule names, or under `rfc` without freshness: it describes the state of
+    /// the origin rather than the resource.
     ServerError,
 }
 
@@ -280,7 +280,7 @@ fn refusal(
     if policy.directives(request.fields).no_store {
         return Some(Reason::RequestNoStore);
     }
-    if let Some(reason) = is_error_for(status, policy) {
+    if let Some(reason) = error_reason(status, policy) {
         return Some(reason);
     }
     if directives.must_understand && !understood(status) {
@@ -374,9 +374,10 @@ pub fn blames_request(status: u16) -> bool {
     (400..500).contains(&status) && !matches!(status, 404 | 405 | 410 | 414 | 451)
 }
 
-/// Why a response with this status is stored only if a rule names it. A firewall in front of the origin sends 403, a server 400
-/// and an application 500, because of one request's fields, even if `Cache-Control` is set for all responses.
-fn is_error_for(status: u16, policy: &Policy) -> Option<Reason> {
+/// The reason not to store an error that no rule names; `None` for other statuses. One request's fields may
+/// have caused it: a firewall in front of the origin sends 403, a server 400 and an application 500, even if
+/// `Cache-Control` is set for all responses.
+fn error_reason(status: u16, policy: &Policy) -> Option<Reason> {
     if policy.profile != Profile::Safe || policy.ttl_by_status.iter().any(|(named, _)| *named == status) {
         return None;
     }

@@ -26,7 +26,7 @@ pub(crate) enum Source {
     Stream {
         body: Box<dyn Body>,
         stream: Option<PageStream>,
-        /// What was read, and is not parsed yet.
+        /// Text that was read, and is not parsed yet.
         unparsed: Bytes,
         segments: VecDeque<Segment>,
     },

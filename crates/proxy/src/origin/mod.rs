@@ -137,7 +137,7 @@ impl Origins {
         self.counters.add(Counter::BytesFromOrigins, bytes as u64);
     }
 
-    /// What has arrived on a connection before a request was sent on it. Such bytes would be taken for the
+    /// The bytes that have arrived on a connection before a request was sent on it. They would be taken for the
     /// response; they are counted.
     pub(crate) fn unread(&self, conn: &mut Conn) -> Unread {
         let unread = conn.unread();

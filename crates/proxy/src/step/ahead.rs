@@ -16,7 +16,7 @@ pub(super) struct Ahead {
     pub(super) spool: Spool,
     /// The time of the origin. The client's own timer measures the client meanwhile.
     timer: Timer,
-    /// What the origin sent, in the coding that the client gets, and which the spool does not have yet.
+    /// The body in the coding that the client gets, as far as the spool does not have it yet.
     coded: Bytes,
     /// The trailers, once the end was read.
     trailers: Option<FieldsBuf>,
@@ -39,8 +39,7 @@ impl Ahead {
         self.ended.is_none() && (!self.coded.is_empty() || self.trailers.is_some())
     }
 
-    /// Reads once; `None` once the response has ended. Pending if the origin has nothing, or
-    /// if there is no room.
+    /// Reads once, and notes the end of the response. Pending if the origin has nothing, or if there is no room.
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -48,7 +47,7 @@ impl Ahead {
         mut transform: Option<&mut Transform>,
         between_bytes: Duration,
         upload: Upload,
-    ) -> Poll<Option<()>> {
+    ) -> Poll<()> {
         let Poll::Ready(memory) = self.spool.poll_reserve(cx) else {
             // It is not the origin that is waited for.
             self.timer.clear();
@@ -57,21 +56,21 @@ impl Ahead {
         if !self.coded.is_empty() {
             let part = self.coded.split_to(self.coded.len().min(MAX_APPENDED));
             self.spool.append(memory, &part);
-            return Poll::Ready(Some(()));
+            return Poll::Ready(());
         }
         if let Some(transform) = transform.as_deref_mut().filter(|transform| transform.has_more()) {
             match transform.more() {
                 Ok(coded) => self.coded = coded.into(),
                 Err(reason) => {
                     self.ended = Some(Err(Transform::fault(reason)));
-                    return Poll::Ready(None);
+                    return Poll::Ready(());
                 }
             }
-            return Poll::Ready(Some(()));
+            return Poll::Ready(());
         }
         if let Some(trailers) = self.trailers.take() {
             self.ended = Some(Ok(trailers));
-            return Poll::Ready(None);
+            return Poll::Ready(());
         }
         match link.poll_body(cx) {
             Poll::Ready(Ok(BodyStep::Data(range))) => {
@@ -80,19 +79,19 @@ impl Ahead {
                     Some(Ok(coded)) => self.coded = coded.into(),
                     Some(Err(reason)) => {
                         self.ended = Some(Err(Transform::fault(reason)));
-                        return Poll::Ready(None);
+                        return Poll::Ready(());
                     }
                 }
                 link.consume(&range);
                 self.timer.clear();
-                return Poll::Ready(Some(()));
+                return Poll::Ready(());
             }
             Poll::Ready(Ok(BodyStep::End(trailers))) => match transform.map(Transform::finish) {
                 None => self.ended = Some(Ok(trailers)),
                 Some(Ok(coded)) => {
                     self.coded = coded.into();
                     self.trailers = Some(trailers);
-                    return Poll::Ready(Some(()));
+                    return Poll::Ready(());
                 }
                 Some(Err(reason)) => self.ended = Some(Err(Transform::fault(reason))),
             },
@@ -107,6 +106,6 @@ impl Ahead {
                 self.ended = Some(Err(Fault::ResponseLate));
             }
         }
-        Poll::Ready(None)
+        Poll::Ready(())
     }
 }

@@ -195,7 +195,7 @@ struct Relay<'r, 'c> {
     begun: bool,
     /// The most bytes that are read ahead of the client; 0 for none.
     read_ahead: u64,
-    /// What is read ahead of the client now.
+    /// The part of the response that is read ahead of the client now.
     ahead: Option<Box<Ahead>>,
     /// Whether anything was.
     is_spooled: bool,
@@ -355,20 +355,13 @@ impl Relay<'_, '_> {
             let _ = ahead.spool.poll_closed(cx);
             return Poll::Pending;
         };
-        let read = ready!(ahead.poll_read(
-            cx,
-            reading,
-            self.transform.as_deref_mut(),
-            self.between_bytes,
-            self.upload
-        ));
-        if let Some(()) = read {
-            return Poll::Ready(());
-        }
-        if let Some(link) = link.take() {
-            match ahead.ended {
-                Some(Err(_)) => link.broken(),
-                _ => release(link, self.downstream.is_uploaded()),
+        ready!(ahead.poll_read(cx, reading, self.transform.as_deref_mut(), self.between_bytes, self.upload));
+        if let Some(ended) = &ahead.ended
+            && let Some(link) = link.take()
+        {
+            match ended {
+                Err(_) => link.broken(),
+                Ok(_) => release(link, self.downstream.is_uploaded()),
             }
         }
         Poll::Ready(())

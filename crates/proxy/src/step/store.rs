@@ -49,7 +49,7 @@ pub(crate) struct Landing<'a> {
     pub(crate) directives: RequestDirectives,
     pub(crate) between_bytes: Duration,
     pub(crate) transaction: u64,
-    /// What is known of the entry in the shared tier that the response will have.
+    /// The state of the entry in the shared tier that the response will have.
     pub(crate) copy: Option<Arc<SharedCopy>>,
     /// The way to tell the shared tier of the response.
     pub(crate) tier: Cell<Option<Fill>>,

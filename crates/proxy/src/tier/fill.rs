@@ -51,9 +51,9 @@ enum News {
 /// A stored response for the tier.
 struct Made {
     object: Arc<Object>,
-    /// The stored response that was validated, and whose body it has. A purge of that meanwhile is one of both.
+    /// The stored response that was validated, and whose body it has. A purge that matches either applies.
     before: Option<Arc<Object>>,
-    /// What its key is made of.
+    /// The rule of its key.
     rule: KeyRule,
 }
 
@@ -72,7 +72,7 @@ impl Fill {
         Fill { copy, mark, told }
     }
 
-    /// What RAM keeps with the object.
+    /// The state that RAM keeps with the object.
     pub(crate) fn copy(&self) -> &Arc<SharedCopy> {
         &self.copy
     }

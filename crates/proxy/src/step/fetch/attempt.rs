@@ -166,14 +166,15 @@ fn send_head(
     }
 }
 
-/// Whether a request may be answered with 304 (RFC 9110 §13.1). One for the rest of a stored part is, by some origins: then the
-/// whole is fetched.
+/// Whether a request may be answered with 304 (RFC 9110 §13.1). Some origins answer so to a request for the rest
+/// of a stored part; then the whole is fetched.
 fn is_conditional(request: Fields<'_>) -> bool {
     [Name::IfNoneMatch, Name::IfModifiedSince, Name::IfRange].iter().any(|&name| request.has(name))
 }
 
 /// The fields of an interim response that are forwarded. Fields that edits of the final one remove or replace
-/// are dropped. It has no body, and no Content-Length (RFC 9110 §8.6): clients of HTTP/2 take one for that of the final one.
+/// are dropped, and so is Content-Length (RFC 9110 §8.6), because clients of HTTP/2 apply it to the final
+/// response.
 fn fields_of_interim(request: &OriginRequest<'_>, received: Fields<'_>) -> Result<FieldsBuf, TooLarge> {
     let mut fields = end_to_end(Vec::new(), received)?;
     fields.retain(|field| !is_for_proxies(&field));

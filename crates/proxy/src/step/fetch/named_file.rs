@@ -112,7 +112,7 @@ fn the_only<'f>(fields: Fields<'f>, name: &'static [u8]) -> Option<Result<&'f [u
     Some(if values.all(|other| other == first) { Ok(first) } else { Err(Fault::FileAmbiguous) })
 }
 
-/// The file of an internal route at `uri`; `None` if it leads to another route, also as another server might read it.
+/// The file of an internal route at `uri`; `None` if `uri`, or another reading of it, leads to another route.
 fn internal(asked: Asked<'_>, uri: &[u8]) -> Option<NamedFile> {
     let received = split_query(uri).0;
     if received.first() != Some(&b'/') {
