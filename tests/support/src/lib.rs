@@ -15,6 +15,7 @@ mod hpack;
 pub mod http2;
 mod http2_server;
 mod hung;
+mod left_out;
 mod memcached;
 mod message;
 mod mounted;

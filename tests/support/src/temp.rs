@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
+use crate::left_out::unless_left_out;
+
 /// A fresh directory, removed with all it holds when dropped.
 #[derive(Debug)]
 pub struct TempDir {
@@ -24,12 +26,12 @@ impl TempDir {
         TempDir { path, is_mounted: false }
     }
 
-    /// A new, empty directory on a file system of its own with room for `bytes`. `None` where none may be mounted, as by all
-    /// users but root.
+    /// A new, empty directory on a file system of its own with room for `bytes`. `None` where such tests are left
+    /// out.
     pub fn with_room_for(bytes: u64) -> Option<TempDir> {
         let mut dir = TempDir::new();
         let options = std::ffi::CString::new(format!("size={bytes}")).expect("there is no NUL");
-        mount("tmpfs", &dir.path, "tmpfs", MountFlags::empty(), &*options).ok()?;
+        unless_left_out(mount("tmpfs", &dir.path, "tmpfs", MountFlags::empty(), &*options))?;
         dir.is_mounted = true;
         Some(dir)
     }
