@@ -49,6 +49,7 @@ mod retries;
 mod routes;
 mod safe;
 mod shared_tier;
+mod sharing;
 mod silence;
 mod slow_clients;
 mod sources;

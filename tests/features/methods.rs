@@ -1,8 +1,8 @@
 //! Methods other than GET and HEAD, and Max-Forwards.
 
-use sandarac_test_support::{get, head, reply, request};
+use sandarac_test_support::{Origin, get, head, reply, request};
 
-use crate::{before, cache};
+use crate::{before, cache, sandarac};
 
 #[test]
 fn any_method_is_passed_on() {
@@ -12,6 +12,25 @@ fn any_method_is_passed_on() {
         assert_eq!(response.field("x-method"), Some(method));
     }
     assert_eq!(origin.count(), 8);
+}
+
+/// Regression: `post /admin` passed a route that forbids `POST /admin`, to an application that reads methods in upper case.
+#[test]
+fn a_method_in_lower_case_does_not_get_around_a_route() {
+    let origin = Origin::new(|_| reply(200));
+    let routes = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = [{:?}]\n\
+         [[route]]\nmatch = {{ method = \"POST\", path = \"/admin\" }}\nanswer = {{ status = 403 }}\n\
+         [[route]]\npool = \"app\"\n",
+        origin.url()
+    );
+    let proxy = sandarac().config(routes).start();
+    proxy.exchange(&request("POST", "/admin")).expect(403);
+    for method in ["post", "Post", "pOST"] {
+        proxy.exchange(&request(method, "/admin")).expect(400);
+    }
+    proxy.exchange(&request("post", "/else")).expect(200);
+    assert_eq!(origin.count(), 1);
 }
 
 #[test]

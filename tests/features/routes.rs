@@ -117,7 +117,8 @@ fn fields_are_edited_both_ways() {
             .with("X-Added", "0")
     });
     let route = "request = { remove = [\"X-Secret\"], set = { X-Set = \"ours\" }, add = { X-Added = [\"1\", \"2\"] } }\n\
-                 response = { remove = [\"X-Powered-By\"], set = { Server = \"new\" }, add = { X-Added = [\"1\"] } }";
+                 response = { remove = [\"X-Powered-By\"], set = { Server = \"new\" }, add = { X-Added = [\"1\"] } }\n\
+                 cache = { harmless_fields = [\"X-Added\", \"X-Other\"] }";
     let proxy = sandarac().config(site(&origin.url(), route, "")).start();
     let ask =
         get("/").with("X-Secret", "1").with("X-Set", "theirs").with("X-Added", "0").with("X-Other", "1");
@@ -151,7 +152,7 @@ fn lifetimes_can_be_ruled() {
         "/missing" => reply(404),
         "/error" => reply(500),
         "/secret" => reply(200).cache("no-store"),
-        _ => reply(200),
+        _ => reply(200).with("Content-Type", "text/html"),
     }));
     let route =
         "cache = { default_ttl = \"10m\", max_ttl = \"1h\", status_ttl = { 404 = \"2m\", 500 = \"1m\" } }";

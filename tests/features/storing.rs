@@ -79,7 +79,7 @@ fn nothing_said_of_freshness_means_none_in_the_rfc_profile() {
 #[test]
 fn nothing_said_of_freshness_means_a_default_in_the_safe_profile() {
     let origin = Origin::new(numbered(|request| match request.path() {
-        "/page" => reply(200),
+        "/page" => reply(200).with("Content-Type", "text/html"),
         _ => reply(500),
     }));
     let proxy = sandarac().before(&origin).start();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandarac_balance::Algorithm;
 use sandarac_message::Name;
-use sandarac_message::caching::{CookieRule, Policy};
+use sandarac_message::caching::{CookieRule, PAGES_AND_ASSETS, Policy};
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
 use sandarac_policy::{
@@ -328,7 +328,15 @@ fn explain_rule(rule: &CacheRule) -> String {
             let _ = write!(text, "{}", show_duration(ttl));
         }
         None => {
-            let _ = write!(text, "what the backend says, else {}", show_duration(policy.default_ttl));
+            text.push_str("what the backend says");
+            if !policy.default_ttl.is_zero() {
+                let _ = write!(
+                    text,
+                    ", else {} if it is {}",
+                    show_duration(policy.default_ttl),
+                    explain_types(policy)
+                );
+            }
         }
     }
     let bounds = [("at least", policy.min_ttl, Duration::ZERO), ("at most", policy.max_ttl, Duration::MAX)];
@@ -344,6 +352,12 @@ fn explain_rule(rule: &CacheRule) -> String {
     text.push_str(&explain_cookies(policy));
     let ignored: Vec<_> =
         policy.ignored_cookies.iter().filter(|glob| !key.cookies.contains(glob)).cloned().collect();
+    // Those that are keyed are named there, and no backend gets one with an underscore.
+    let is_own = |glob: &&Glob| {
+        let is_keyed = key.fields.iter().any(|name| name.to_ascii_lowercase() == glob.text());
+        !is_keyed && glob.text() != b"*_*"
+    };
+    let harmless: Vec<_> = policy.harmless_fields.iter().filter(is_own).cloned().collect();
     let list = |globs: &[Glob]| {
         let names: Vec<_> =
             globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
@@ -359,6 +373,8 @@ fn explain_rule(rule: &CacheRule) -> String {
         ("also distinguished by the cookies", list(&key.cookies)),
         ("also distinguished by the fields", fields(&key.fields)),
         ("ignored in Vary", fields(&policy.vary.ignored)),
+        ("requests with these fields bypass it", list(&policy.bypass_fields)),
+        ("fields known to be harmless, beside those of browsers", list(&harmless)),
     ] {
         if !names.is_empty() {
             let _ = write!(text, "{NEXT}{words}: {names}");
@@ -369,6 +385,19 @@ fn explain_rule(rule: &CacheRule) -> String {
     }
     let _ = write!(text, "{NEXT}responses up to {}", ByteSize(max_object.0));
     text
+}
+
+/// The media types that have a lifetime by default.
+fn explain_types(policy: &Policy) -> String {
+    let types: Vec<_> =
+        policy.guessed_types.iter().map(|known| String::from_utf8_lossy(known.text())).collect();
+    if types == PAGES_AND_ASSETS {
+        return "a page or an asset (HTML, style, script, image, font, audio, video, PDF, feed)".to_owned();
+    }
+    match &types[..] {
+        [all] if all == "*" => "of any media type".to_owned(),
+        types => types.join(" or "),
+    }
 }
 
 /// The uses of a response that is no longer fresh.
@@ -394,6 +423,17 @@ fn explain_stale(CacheRule { policy, stale_after, .. }: &CacheRule) -> String {
     text
 }
 
+/// The names that frameworks give to the cookies of their sessions: PHP, Java, ASP.NET, Express, Django, Rails and Laravel.
+const SESSION_COOKIES: [&str; 7] = [
+    "PHPSESSID",
+    "JSESSIONID",
+    "ASP.NET_SessionId",
+    "connect.sid",
+    "sessionid",
+    "_session_id",
+    "laravel_session",
+];
+
 fn explain_cookies(policy: &Policy) -> String {
     let bypasses_none = policy.bypass_cookies == CookieRule::Never
         || policy.ignored_cookies.iter().any(|glob| glob.text() == b"*");
@@ -411,6 +451,23 @@ fn explain_cookies(policy: &Policy) -> String {
             true => format!("{NEXT}requests with Authorization bypass it"),
             false => ", and so do those with Authorization".to_owned(),
         });
+    }
+    if let (CookieRule::Named(globs), false) = (&policy.bypass_cookies, bypasses_none) {
+        let is_named = |name: &&str| {
+            globs.iter().chain(&policy.ignored_cookies).any(|glob| glob.matches(name.as_bytes()))
+        };
+        let others: Vec<_> = SESSION_COOKIES.into_iter().filter(|name| !is_named(name)).collect();
+        text.push_str(&format!("{NEXT}other cookies are not forwarded"));
+        if let Some((last, rest)) = others.split_last() {
+            let rest = rest.join(", ");
+            let names = if rest.is_empty() { (*last).to_owned() } else { format!("{rest} and {last}") };
+            let _ = write!(text, "; of the usual ones of sessions, {names} are not named");
+        }
+    }
+    if policy.minds_fields {
+        text.push_str(&format!(
+            "{NEXT}requests with a field that may identify somebody share only what is said to be for all"
+        ));
     }
     if policy.store_set_cookie {
         text.push_str(&format!("{NEXT}responses that set cookies are stored"));

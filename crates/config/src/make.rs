@@ -24,7 +24,7 @@ use crate::section::Admin;
 use crate::shared::{shared_config, warn_of_unused_tier};
 use crate::suggest::closest;
 use crate::tls::listener_tls;
-use crate::warnings::{warn_of_missing_https, warn_of_names, warn_of_removed_cookies};
+use crate::warnings::{warn_of_lost_cookies, warn_of_missing_https, warn_of_names, warn_of_removed_cookies};
 
 impl Config {
     /// Reads the text of the file called `name`.
@@ -294,17 +294,23 @@ fn routes(
         }
         known
     };
-    let made: Vec<(Route, &At<RouteSettings>)> = file
+    let mut made: Vec<(Route, &At<RouteSettings>)> = file
         .route
         .iter()
         .filter_map(|settings| route(settings, &file.cache, &find, report).map(|route| (route, settings)))
         .collect();
+    if !file.forwarded.underscores {
+        // No backend gets a field with such a name.
+        let rules = made.iter_mut().filter_map(|(route, _)| route.forward_mut()?.cache.as_mut());
+        rules.for_each(|rule| rule.policy.harmless_fields.push(Glob::new("*_*")));
+    }
     if made.len() == file.route.len() {
         warn_of_unused(&made, pools, report);
         warn_of_unreachable(&made, report);
         warn_of_unnamed_files(&made, file, report);
         warn_of_ungathered(&made, configured, report);
         warn_of_removed_cookies(&made, report);
+        warn_of_lost_cookies(&made, report);
     }
     made.into_iter().map(|(route, _)| route).collect()
 }

@@ -1,6 +1,7 @@
 //! Conversion of a route's settings to a [`Route`].
 
 use sandarac_message::Name;
+use sandarac_message::glob::Glob;
 use sandarac_policy::{
     Action, CacheRule, DigestOnce, FixedAnswer, Forward, Match, PoolId, Redirect, ResponseEdits, Route,
 };
@@ -123,8 +124,12 @@ pub(crate) fn route(
         digest: DigestOnce::default(),
     };
     let written = made.request.of_one_request().map(Box::from).collect();
+    // The backend does not get what the client sent.
+    let replaced = made.request.remove.iter().chain(made.request.set.iter().map(|(name, _)| name));
+    let replaced: Vec<_> = replaced.map(|name| Glob::new(name.to_ascii_lowercase())).collect();
     if let Some(Forward { cache: Some(rule), .. }) = made.forward_mut() {
         rule.policy.vary.written = written;
+        rule.policy.harmless_fields.extend(replaced);
         ask_for_one_form(&route.compress.value, rule);
         ask_for_plain_bodies(route.fragments.value, rule);
         refuse_fields_of_cache(&route.request, report);

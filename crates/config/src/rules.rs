@@ -22,8 +22,15 @@ settings! {
         /// 451 (under the profile rfc also 405 and 414), but not to other 4xx, which one client's fields may have
         /// caused, to 5xx, or to statuses in `status_ttl`. `no-store` and `private` still apply.
         ttl: Option<Duration> = None, unset "the lifetime from the backend" "\"10m\"";
-        /// How long a response is fresh if the backend gives no lifetime.
+        /// How long a response is fresh if the backend gives no lifetime: a page or an asset of one of the
+        /// `default_ttl_types`.
         default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";
+        /// The media types to which `default_ttl` and `heuristic_percent` apply. A star matches any run of characters.
+        /// Responses that say `public` count as listed, and 204, 301, 308, 404 and 410 without a type. What is of
+        /// another type and gives no lifetime is not stored.
+        default_ttl_types: Option<Vec<MediaPattern>> = None,
+            unset "pages, styles, scripts, images, fonts, audio, video, PDF and feeds (docs/manual/caching.md); under the profile rfc all"
+            "[\"text/html\", \"image/*\"]";
         /// Shorter lifetimes are raised to this, unless the backend sends `no-cache`.
         min_ttl: Option<Duration> = None, unset "0s" "\"1s\"";
         /// Longer lifetimes are cut to this.
@@ -46,7 +53,7 @@ settings! {
         stale_when_disconnected: Option<bool> = None, unset "true" "false";
         /// The cookies that make a request bypass the cache: names (a star matches any run of characters), `"any"` or
         /// `"none"`. If names are given, all other cookies are ignored, and not forwarded with requests that may be
-        /// cached. A name that is here bypasses the cache even if `ignore_cookies` covers it, as `"*"` does.
+        /// cached; with `"none"` no cookie is, except under the profile rfc. A name that is here bypasses the cache even if `ignore_cookies` covers it, as `"*"` does.
         bypass_cookies: Option<BypassCookies> = None, unset "\"any\"; under the profile rfc \"none\"" "[\"session*\", \"wp-*\"]";
         /// Cookies that are treated as not sent: they do not make a request bypass the cache, and are not forwarded
         /// with requests that may be cached. With a request that bypasses the cache for another reason they are
@@ -55,6 +62,13 @@ settings! {
         ignore_cookies: Option<Vec<Pattern>> = None, unset "none" "[\"_ga*\", \"_utm*\"]";
         /// Whether requests with `Authorization` bypass the cache.
         bypass_authorization: Option<bool> = None, unset "true; under the profile rfc false" "false";
+        /// Request fields that say nothing of who asks, so that requests with them share responses. Unless it is known
+        /// to be harmless or in `key_fields`, a field lets its request share only what is said to be for all: by
+        /// `public`, `s-maxage`, a targeted field, or a `ttl` here (docs/manual/caching.md). A star matches any run of
+        /// characters.
+        harmless_fields: Option<Vec<FieldPattern>> = None, unset "none" "[\"X-App-Version\", \"X-Acme-*\"]";
+        /// Request fields that make a request bypass the cache. A star matches any run of characters.
+        bypass_fields: Option<Vec<FieldPattern>> = None, unset "none" "[\"X-Preview\"]";
         /// Whether `Cache-Control` and `Pragma` of requests are obeyed (RFC 9111 §5.2.1). A browser reload then reaches
         /// the backend.
         request_directives: Option<bool> = None, unset "false; under the profile rfc true" "true";
@@ -163,6 +177,72 @@ impl Text for Pattern {
     }
 }
 
+/// The name of a field with stars.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FieldPattern(Box<str>);
+
+impl FieldPattern {
+    /// The pattern for names in lower case.
+    fn glob(&self) -> Glob {
+        Glob::new(self.0.to_ascii_lowercase())
+    }
+}
+
+impl Text for FieldPattern {
+    fn form() -> Kind {
+        Kind::Text {
+            name: "field name with stars",
+            form: "the name of a field, in which a star matches any run of characters",
+            examples: &["X-Acme-*"],
+        }
+    }
+
+    fn from_text(text: &str) -> Result<FieldPattern, Complaint> {
+        // Their own rules know what they are worth.
+        let own = [("authorization", "bypass_authorization"), ("cookie", "bypass_cookies")];
+        if let Some((_, setting)) = own.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
+            return Err(Complaint::new(format!("{text} has a setting of its own: `{setting}`")));
+        }
+        // A star is a character of tokens.
+        match sandarac_message::is_token(text.as_bytes()) && text.len() <= sandarac_message::MAX_NAME {
+            true => Ok(FieldPattern(text.into())),
+            false => Err(Complaint::new(format!("{text:?} is not {}", FieldPattern::form().words()))),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// A media type with stars.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MediaPattern(Glob);
+
+impl Text for MediaPattern {
+    fn form() -> Kind {
+        Kind::Text {
+            name: "media type with stars",
+            form: "a media type without parameters, in which a star matches any run of characters",
+            examples: &["image/*"],
+        }
+    }
+
+    fn from_text(text: &str) -> Result<MediaPattern, Complaint> {
+        let is_type = text.split_once('/').is_some_and(|(main, sub)| {
+            sandarac_message::is_token(main.as_bytes()) && sandarac_message::is_token(sub.as_bytes())
+        });
+        match is_type || text == "*" {
+            true => Ok(MediaPattern(Glob::new(text.to_ascii_lowercase()))),
+            false => Err(Complaint::new(format!("{text:?} is not {}", MediaPattern::form().words()))),
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(self.0.text()).into_owned()
+    }
+}
+
 /// The cookies that make a request bypass the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BypassCookies(pub(crate) CookieRule);
@@ -200,6 +280,7 @@ impl RuleSettings {
         first!(
             ttl,
             default_ttl,
+            default_ttl_types,
             min_ttl,
             max_ttl,
             status_ttl,
@@ -211,6 +292,8 @@ impl RuleSettings {
             bypass_cookies,
             ignore_cookies,
             bypass_authorization,
+            harmless_fields,
+            bypass_fields,
             request_directives,
             store_set_cookie,
             heuristic_percent,
@@ -245,15 +328,27 @@ impl RuleSettings {
         let ttl = |(status, ttl): &(At<Status>, Duration)| (status.value.0, *ttl);
         // A keyed cookie does not make a request bypass the cache. It is still forwarded, because it is part of the
         // key.
-        let bypass_cookies = self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0);
+        let mut bypass_cookies = self.bypass_cookies.clone().map_or(base.bypass_cookies, |rule| rule.0);
         let mut ignored_cookies = patterns(&self.ignore_cookies);
+        if bypass_cookies == CookieRule::Never && store.profile == Profile::Safe {
+            // A page that is shared was made without the cookies of the visitor who came first.
+            (bypass_cookies, ignored_cookies) = (CookieRule::Any, vec![Glob::new("*")]);
+        }
         if let CookieRule::Named(named) = &bypass_cookies {
             // A pattern that covers one of these would undo it. All cookies but these are ignored anyway.
             ignored_cookies.retain(|ignored| !named.iter().any(|name| ignored.matches(name.text())));
         }
         ignored_cookies.extend(patterns(&self.key_cookies));
+        let fields = |patterns: &Option<Vec<FieldPattern>>| {
+            patterns.iter().flatten().map(FieldPattern::glob).collect::<Vec<_>>()
+        };
+        // Each value of a keyed field has responses of its own.
+        let mut harmless_fields = fields(&self.harmless_fields);
+        harmless_fields.extend(
+            self.key_fields.iter().flatten().map(|name| Glob::new(name.as_str().to_ascii_lowercase())),
+        );
         let raw_codings = self.raw_accept_encoding.unwrap_or(base.vary.raw_codings);
-        let mut vary = VaryRule { ignored: names(&self.ignore_vary), written: Vec::new(), raw_codings };
+        let mut vary = VaryRule { ignored: names(&self.ignore_vary), raw_codings, ..base.vary };
         if bypass_cookies != CookieRule::Never {
             // Requests with a relevant cookie bypass the cache, and the others are keyed or not forwarded: the backend
             // never saw the cookies that `Vary: Cookie` would distinguish.
@@ -264,10 +359,17 @@ impl RuleSettings {
             bypass_authorization: self.bypass_authorization.unwrap_or(base.bypass_authorization),
             bypass_cookies,
             ignored_cookies,
+            minds_fields: base.minds_fields,
+            harmless_fields,
+            bypass_fields: fields(&self.bypass_fields),
             request_directives: self.request_directives.unwrap_or(base.request_directives),
             store_set_cookie: self.store_set_cookie.unwrap_or(base.store_set_cookie),
             forced_ttl: self.ttl.or(base.forced_ttl),
             default_ttl: self.default_ttl.unwrap_or(base.default_ttl),
+            guessed_types: match &self.default_ttl_types {
+                Some(types) => types.iter().map(|known| known.0.clone()).collect(),
+                None => base.guessed_types,
+            },
             ttl_by_status: match &self.status_ttl {
                 Some(map) => map.0.iter().map(ttl).collect(),
                 None => base.ttl_by_status,

@@ -51,6 +51,23 @@ pub(crate) fn warn_of_removed_cookies(routes: &[(Route, &At<RouteSettings>)], re
     }
 }
 
+/// Warns of routes that store pages without the cookies that they set: what is in the page, such as the token of a form,
+/// belongs to the session of the visitor who came first.
+pub(crate) fn warn_of_lost_cookies(routes: &[(Route, &At<RouteSettings>)], report: &mut Report) {
+    for (route, settings) in routes {
+        if route.cache_rule().is_none() {
+            continue;
+        }
+        let removed = &settings.value.stored_response.remove;
+        if let Some(name) = removed.iter().find(|name| name.value.as_str().eq_ignore_ascii_case("set-cookie"))
+        {
+            let message = "pages that set a cookie are stored without it, and the first visitor does not get it either: that is \
+                           right only where no page has a form with a token, and nobody logs in";
+            report.warning(name.place.clone(), message);
+        }
+    }
+}
+
 /// Warns of settings for https where no client can come by it: neither a listener nor a proxy in front has TLS.
 pub(crate) fn warn_of_missing_https(file: &File, listeners: &[Listener], report: &mut Report) {
     let may_be_https = |listener: &Listener| {

@@ -23,6 +23,7 @@ mod piece;
 pub mod printable;
 pub mod range;
 pub mod recoding;
+pub mod request_field;
 pub mod status_fields;
 mod stored;
 mod structured;

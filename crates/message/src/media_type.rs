@@ -1,4 +1,8 @@
-//! Media types (RFC 9110 §8.3.1), as far as caches care: which bodies are worth compressing.
+//! Media types (RFC 9110 §8.3.1), as far as caches care: which bodies are worth compressing, which belong to every
+//! page, which are streams, and which a client accepts.
+
+use crate::glob::Glob;
+use crate::{Fields, Name};
 
 /// Types beside `text/*` whose content is text, or as repetitive as text.
 const TEXTUAL: [&[u8]; 15] = [
@@ -23,7 +27,7 @@ const TEXTUAL: [&[u8]; 15] = [
 /// `…+xml`), and the few binary formats without compression of their own. `content_type` is the value of the
 /// field, parameters included.
 pub fn is_compressible(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let essence = essence(content_type);
     let ends = |suffix: &[u8]| {
         essence.len() > suffix.len() && essence[essence.len() - suffix.len()..].eq_ignore_ascii_case(suffix)
     };
@@ -37,15 +41,108 @@ pub fn is_compressible(content_type: &[u8]) -> bool {
 
 /// Whether bodies of this type are markup: HTML and XML with its relatives (`…+xml`).
 pub fn is_markup(content_type: &[u8]) -> bool {
-    let essence = content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+    let essence = essence(content_type);
     let ends_in_xml = essence.len() > 4 && essence[essence.len() - 4..].eq_ignore_ascii_case(b"+xml");
     let known: [&[u8]; 3] = [b"text/html", b"text/xml", b"application/xml"];
     ends_in_xml || known.iter().any(|known| essence.eq_ignore_ascii_case(known))
 }
 
+/// The type without its parameters.
+fn essence(content_type: &[u8]) -> &[u8] {
+    content_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
+}
+
+/// Whether the type is a style, a script, an image or a font: what pages are made of, the same for all who see them.
+pub fn is_asset(content_type: &[u8]) -> bool {
+    let essence = essence(content_type).to_ascii_lowercase();
+    let starts: [&[u8]; 4] = [b"image/", b"font/", b"application/font-", b"application/x-font-"];
+    let known: [&[u8]; 5] = [
+        b"text/css",
+        b"text/javascript",
+        b"application/javascript",
+        b"application/x-javascript",
+        b"application/vnd.ms-fontobject",
+    ];
+    starts.iter().any(|start| essence.starts_with(start)) || known.contains(&&*essence)
+}
+
+/// Whether bodies of this type are streams of events, images or calls. What one client has seen of such a stream is
+/// nothing that the next could use.
+pub fn is_stream(content_type: &[u8]) -> bool {
+    let essence = essence(content_type).to_ascii_lowercase();
+    matches!(&*essence, b"text/event-stream" | b"multipart/x-mixed-replace")
+        || essence.starts_with(b"application/grpc")
+}
+
+/// Whether the type, without its parameters and in lower case, matches one of these.
+pub fn is_one_of(content_type: &[u8], types: &[Glob]) -> bool {
+    let essence = essence(content_type).to_ascii_lowercase();
+    types.iter().any(|known| known.matches(&essence))
+}
+
+/// Whether a client accepts bodies of this type: by a range of its Accept, whichever is the most specific, or because
+/// it has none (RFC 9110 §12.5.1).
+pub fn is_accepted(request: Fields<'_>, content_type: &[u8]) -> bool {
+    if !request.has(Name::Accept) {
+        return true;
+    }
+    let essence = essence(content_type);
+    let main = essence.split(|&byte| byte == b'/').next().unwrap_or_default();
+    let is_refusal = |range: &[u8]| {
+        let weight = |part: &[u8]| part.trim_ascii().strip_prefix(b"q=").map(<[u8]>::to_vec);
+        let weight = range.to_ascii_lowercase().split(|&byte| byte == b';').skip(1).find_map(weight);
+        weight.is_some_and(|weight| weight.iter().all(|byte| b"0.".contains(byte)))
+    };
+    request.list(Name::Accept).filter(|range| !is_refusal(range)).any(|range| {
+        let range = self::essence(range);
+        range == b"*/*"
+            || range.eq_ignore_ascii_case(essence)
+            || range.strip_suffix(b"/*").is_some_and(|range| range.eq_ignore_ascii_case(main))
+    })
+}
+
+/// Whether a client accepts bodies of every type.
+pub fn accepts_anything(request: Fields<'_>) -> bool {
+    is_accepted(request, b"*/*")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FieldsBuf;
+
+    #[test]
+    fn assets_and_streams_are_known_in_any_case_and_with_parameters() {
+        let assets: [&[u8]; 4] =
+            [b"Text/CSS; charset=utf-8", b"image/png", b"font/woff2", b"application/font-woff"];
+        assert!(assets.into_iter().all(is_asset));
+        let others: [&[u8]; 4] = [b"text/html", b"application/json", b"", b"images/png"];
+        assert!(!others.into_iter().any(is_asset));
+        let streams: [&[u8]; 3] = [
+            b"text/Event-Stream;charset=utf-8",
+            b"multipart/x-mixed-replace; boundary=x",
+            b"application/grpc+proto",
+        ];
+        assert!(streams.into_iter().all(is_stream));
+        assert!(!is_stream(b"multipart/mixed"));
+    }
+
+    #[test]
+    fn a_client_accepts_what_it_names_and_anything_without_accept() {
+        let accepts = |accept: &str, content_type: &str| {
+            let fields: FieldsBuf = [("Accept", accept)].into_iter().collect();
+            is_accepted(fields.view(), content_type.as_bytes())
+        };
+        for accept in
+            ["text/html,application/xml;q=0.9,*/*;q=0.8", "TEXT/html", "text/*", "a/b, text/html ;q=1", "*/*"]
+        {
+            assert!(accepts(accept, "text/html; charset=utf-8"), "{accept}");
+        }
+        for accept in ["application/json", "text/plain", "image/*", "", "application/json, */*;q=0.0"] {
+            assert!(!accepts(accept, "text/html"), "{accept}");
+        }
+        assert!(is_accepted(FieldsBuf::new().view(), b"text/html"));
+    }
 
     #[test]
     fn text_and_its_relatives_are_compressible() {

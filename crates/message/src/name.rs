@@ -5,7 +5,7 @@
 
 macro_rules! names {
     ($($variant:ident = $text:literal),* $(,)?) => {
-        /// A field name that some rule uses, or [`Name::Other`].
+        /// A field name that some rule uses or that browsers send with most requests, or [`Name::Other`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         #[allow(missing_docs)]
@@ -68,7 +68,9 @@ names! {
     LastModified = "Last-Modified",
     Location = "Location",
     MaxForwards = "Max-Forwards",
+    Origin = "Origin",
     Pragma = "Pragma",
+    Priority = "Priority",
     ProxyAuthenticate = "Proxy-Authenticate",
     ProxyAuthenticationInfo = "Proxy-Authentication-Info",
     ProxyAuthorization = "Proxy-Authorization",
@@ -79,6 +81,13 @@ names! {
     RequestClass = "Request-Class",
     RetryAfter = "Retry-After",
     SandaracCacheControl = "Sandarac-Cache-Control",
+    SecChUa = "Sec-CH-UA",
+    SecChUaMobile = "Sec-CH-UA-Mobile",
+    SecChUaPlatform = "Sec-CH-UA-Platform",
+    SecFetchDest = "Sec-Fetch-Dest",
+    SecFetchMode = "Sec-Fetch-Mode",
+    SecFetchSite = "Sec-Fetch-Site",
+    SecFetchUser = "Sec-Fetch-User",
     Server = "Server",
     SetCookie = "Set-Cookie",
     SurrogateControl = "Surrogate-Control",
@@ -87,6 +96,7 @@ names! {
     Trailer = "Trailer",
     TransferEncoding = "Transfer-Encoding",
     Upgrade = "Upgrade",
+    UpgradeInsecureRequests = "Upgrade-Insecure-Requests",
     UserAgent = "User-Agent",
     Vary = "Vary",
     Via = "Via",

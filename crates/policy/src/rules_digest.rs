@@ -9,7 +9,7 @@ use crate::edits::{Edits, FieldTemplate, ResponseEdits};
 use crate::routes::{Action, Forward, Route};
 
 /// The context of the digest. A new number goes with every change of what is digested, or how.
-const CONTEXT: &str = "Sandarac shared tier 1: rules of a route";
+const CONTEXT: &str = "Sandarac shared tier 2: rules of a route";
 
 impl Route {
     /// A digest of the rules that change which bytes are stored or who may have them; `None` if the cache is
@@ -91,12 +91,16 @@ impl Digest {
             bypass_authorization,
             bypass_cookies,
             ignored_cookies,
+            minds_fields,
+            harmless_fields,
+            bypass_fields,
             request_directives,
             store_set_cookie,
             forced_ttl,
             ttl_by_status,
             vary,
             default_ttl: _,
+            guessed_types: _,
             min_ttl: _,
             max_ttl: _,
             heuristics: _,
@@ -119,6 +123,9 @@ impl Digest {
             }
         }
         self.globs(ignored_cookies);
+        self.flag(*minds_fields);
+        self.globs(harmless_fields);
+        self.globs(bypass_fields);
         self.flag(*request_directives);
         self.flag(*store_set_cookie);
         self.flag(forced_ttl.is_some());
@@ -127,10 +134,11 @@ impl Digest {
     }
 
     fn vary(&mut self, vary: &VaryRule) {
-        let VaryRule { ignored, written, raw_codings } = vary;
+        let VaryRule { ignored, written, raw_codings, of_allowed_origin } = vary;
         self.names(ignored);
         self.names(written);
         self.flag(*raw_codings);
+        self.flag(*of_allowed_origin);
     }
 
     fn response_edits(&mut self, response: &ResponseEdits) {
@@ -214,6 +222,7 @@ mod tests {
                     ignored: vec![name("cookie"), name("User-Agent")],
                     written: vec![name("X-Client")],
                     raw_codings: false,
+                    of_allowed_origin: true,
                 },
                 ..Policy::safe()
             },
@@ -415,8 +424,8 @@ mod tests {
             let (request, response) = (Edits::default(), ResponseEdits::default());
             Route { action, request, response, ..route() }.rules_digest().unwrap()
         };
-        assert_eq!(hex(digest_with(|_| {})), "b3a17b5893beed965e05b2f31c529ae6");
-        assert_eq!(hex(plain(Policy::safe())), "0eac8d366a5bd25d7e811d194f051f7f");
-        assert_eq!(hex(plain(Policy::rfc())), "ac39ec78f65e4358fb7ed6cd422eb49f");
+        assert_eq!(hex(digest_with(|_| {})), "e60e98f2ac533404d5de2ca23f21eef9");
+        assert_eq!(hex(plain(Policy::safe())), "12d3be3ceb6a4cc44496a426a114b07d");
+        assert_eq!(hex(plain(Policy::rfc())), "88c0b36156051b3f889d5aa1877dc567");
     }
 }

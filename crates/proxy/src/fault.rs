@@ -22,6 +22,8 @@ pub enum Fault {
     BadTarget(TargetError),
     /// The path of the request's target cannot be used.
     BadPath(PathError),
+    /// The method in upper case, as some servers read it, leads to another route.
+    BadMethod,
     /// A redirect to the host of the request, but the request has no host.
     NoHost,
     /// The target's scheme is https, but the connection is not secured, and its peer is not trusted to report
@@ -118,9 +120,10 @@ pub enum Fault {
 
 impl Fault {
     /// One fault of each name.
-    pub const EACH: [Fault; 76] = [
+    pub const EACH: [Fault; 77] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
+        Fault::BadMethod,
         Fault::NoHost,
         Fault::Misdirected,
         Fault::NoRoute,
@@ -202,6 +205,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_) => "bad-target",
             Fault::BadPath(_) => "bad-path",
+            Fault::BadMethod => "bad-method",
             Fault::NoHost => "no-host",
             Fault::Misdirected => "misdirected",
             Fault::NoRoute => "no-route",
@@ -254,7 +258,11 @@ impl Fault {
     /// The status of the response to the client.
     pub fn status(&self) -> u16 {
         match self {
-            Fault::BadTarget(_) | Fault::BadPath(_) | Fault::NoHost | Fault::TunnelWithBody => 400,
+            Fault::BadTarget(_)
+            | Fault::BadPath(_)
+            | Fault::BadMethod
+            | Fault::NoHost
+            | Fault::TunnelWithBody => 400,
             Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
             Fault::File(refusal) => refusal.status(),
             Fault::Misdirected => 421,
@@ -302,6 +310,7 @@ impl Fault {
         match self {
             Fault::BadTarget(_)
             | Fault::BadPath(_)
+            | Fault::BadMethod
             | Fault::NoHost
             | Fault::Misdirected
             | Fault::TunnelWithBody
@@ -357,6 +366,7 @@ impl Fault {
         match self {
             Fault::BadTarget(why) => why.to_string(),
             Fault::BadPath(why) => why.to_string(),
+            Fault::BadMethod => "servers that read the method in upper case would take it for another".into(),
             Fault::NoHost => "the request has no host to be redirected to".into(),
             Fault::Misdirected => "the scheme of the target is not that of the connection".into(),
             Fault::NoRoute => "no route matches this request".into(),

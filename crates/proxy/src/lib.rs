@@ -12,6 +12,7 @@ mod downstream;
 mod exchange;
 mod fastcgi;
 mod fault;
+mod field_counts;
 mod files;
 mod forward;
 mod fragments;

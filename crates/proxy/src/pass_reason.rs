@@ -19,7 +19,7 @@ pub(crate) enum PassReason {
 
 impl PassReason {
     /// Every reason.
-    pub(crate) const ALL: [PassReason; 9] = [
+    pub(crate) const ALL: [PassReason; 13] = [
         PassReason::Rule,
         PassReason::HitForPass,
         PassReason::NotWorthWaiting,
@@ -29,6 +29,10 @@ impl PassReason {
         PassReason::Bypass(BypassReason::Cookie),
         PassReason::Bypass(BypassReason::Authorization),
         PassReason::Bypass(BypassReason::NoStore),
+        PassReason::Bypass(BypassReason::BypassField),
+        PassReason::Bypass(BypassReason::UnknownField),
+        PassReason::Bypass(BypassReason::FormField),
+        PassReason::Bypass(BypassReason::Accept),
     ];
 
     /// The reason in logs and Cache-Status.

@@ -10,6 +10,7 @@ use crate::recode::{self, KnownForm};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
+use crate::step::apart::{barred, unaccepted};
 use crate::step::assemble::may_be_page;
 use crate::step::deliver::{Delivered, Delivery};
 use crate::step::files::{self, without_file};
@@ -20,7 +21,7 @@ use crate::step::{hash, query};
 use crate::tally::{StatusClass, TlsVersion, refused_text};
 use crate::{Counter, Fault, Record, tier};
 use rustls::ProtocolVersion;
-use sandarac_cache::{Key, Lookup};
+use sandarac_cache::{Intent, Key, Lookup};
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
@@ -45,11 +46,13 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Answers from the store if the object is there whole. Otherwise returns the result of the lookup.
+    /// Answers from the store if the object is there whole. Otherwise returns the result of the lookup. Apart, a request
+    /// fetches nothing for others, and only some of what is stored answers it.
     fn stored(
         &self,
         received: &Received<'_>,
         pool: PoolId,
+        is_apart: bool,
         client: &mut impl Responder,
     ) -> Result<(), Option<(Key, Lookup)>> {
         let Known { core, site, request: Request { head, .. }, .. } = *self;
@@ -58,7 +61,10 @@ impl Known<'_> {
         let directives = rule.policy.directives(head.fields);
         let path = received.target.path_and_query;
         let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, head.fields);
-        let query = query::query(head, rule, &directives);
+        let mut query = query::query(head, rule, &directives);
+        if is_apart {
+            query.intent = Intent::Peek;
+        }
         let (object, flight, outcome) = match core.shared.store.lookup(key, &query, now) {
             Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),
             Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
@@ -66,7 +72,12 @@ impl Known<'_> {
         };
         let form = received.route.compress.as_deref().map(|rule| recode::known(rule, head.fields, &object));
         let mut handling = Handling::new(outcome);
-        let takes_exchange = !tier::is_trusted(&object, tier::now)
+        let barred = match is_apart {
+            true => barred(&object, head.fields, rule),
+            false => unaccepted(&object, head.fields),
+        };
+        let takes_exchange = barred.is_some()
+            || !tier::is_trusted(&object, tier::now)
             || received.route.fragments.is_some_and(|rule| may_be_page(rule, &object))
             || matches!(form, Some(KnownForm::Unmade))
             || !handling.reuse(&object, &directives, now);
@@ -410,14 +421,17 @@ impl Core {
                     Err(otherwise) => *verdict = otherwise,
                 }
             }
+            let is_apart = matches!(verdict, Ok(Verdict::Apart(..)));
             match verdict {
                 // It is looked up with other fields.
-                Ok(Verdict::Lookup(_))
+                Ok(Verdict::Lookup(_) | Verdict::Apart(..))
                     if takes_certificate(received, head.fields) || ignores_part(received, head.fields) => {}
-                Ok(Verdict::Lookup(pool)) => match known.stored(received, *pool, client) {
-                    Ok(()) => return Answer::Answered,
-                    Err(looked_up) => found = looked_up,
-                },
+                Ok(Verdict::Lookup(pool) | Verdict::Apart(pool, _)) => {
+                    match known.stored(received, *pool, is_apart, client) {
+                        Ok(()) => return Answer::Answered,
+                        Err(looked_up) => found = looked_up,
+                    }
+                }
                 Ok(Verdict::Synth(answer)) if !is_loop(&site, head) => {
                     let hsts = site.hsts(peer, received.requester.scheme, received.route);
                     known.fixed(answer, hsts, client);

@@ -1,5 +1,6 @@
 //! State that all cores of a process share.
 
+use crate::field_counts::FieldCounts;
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
 use crate::recode::{CodingMemory, InProgress};
@@ -15,12 +16,14 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{BackendId, Believed, Pool};
 use sandarac_cache::{Purge, Store};
+use sandarac_message::caching::BypassReason;
 use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
 use sandarac_net::{HeldByStreams, Moment};
 use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -68,6 +71,10 @@ pub struct Shared {
     pub(crate) recoding: InProgress,
     pub(crate) upkeep_mailbox: Mailbox,
     log_throttle: Mutex<Throttle>,
+    /// The fields that keep requests from sharing responses.
+    fields: FieldCounts,
+    /// The cookies that were logged as lost.
+    lost_sessions: Mutex<BTreeSet<Box<[u8]>>>,
     /// The answers to challenges of CAs, by their tokens (RFC 8555 §8.3); `None` if no order waits for one.
     pub challenges: OnceLock<ChallengeAnswers>,
     /// Writes to the process's own log.
@@ -120,6 +127,8 @@ impl Shared {
             recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
+            fields: FieldCounts::default(),
+            lost_sessions: Mutex::default(),
             challenges: OnceLock::new(),
             log,
         })
@@ -416,6 +425,42 @@ impl Shared {
         if self.log_throttle.lock().is_due(topic, Moment::now()) {
             (self.log)(&escaped(&message()));
         }
+    }
+
+    /// Counts a request that a field of this name keeps from sharing responses, and logs a name that is new.
+    pub(crate) fn bypassed_for(&self, name: &[u8], why: BypassReason) {
+        let Some(name) = self.fields.one(name, why) else { return };
+        let message = match why {
+            BypassReason::FormField => format!(
+                "requests with the field {name} select a form of the page and bypass the cache: if responses depend \
+                 on it, send `Vary: {name}` or set `key_fields`, else `harmless_fields`"
+            ),
+            _ => format!(
+                "requests with the field {name} share only responses that are said to be for all, because it may \
+                 identify somebody: if it does not, set `harmless_fields = [\"{name}\"]` \
+                 (docs/how-to/why-not-cached.md)"
+            ),
+        };
+        (self.log)(&escaped(&message));
+    }
+
+    /// Logs, once for each name, that a cookie which looks like one of a session does not reach the application.
+    pub(crate) fn lost_session(&self, name: &[u8]) {
+        const MOST: usize = 16;
+        let mut known = self.lost_sessions.lock();
+        if known.len() < MOST && name.len() <= 64 && known.insert(name.into()) {
+            let name = String::from_utf8_lossy(name);
+            (self.log)(&escaped(&format!(
+                "the cookie {name} is not forwarded with requests that may be cached, because `bypass_cookies` does not \
+                 name it: if visitors log in by it, add it there, else to `ignore_cookies`"
+            )));
+        }
+    }
+
+    /// How often a field kept a request from sharing responses: its name, the reason and the count. The name of those
+    /// that are counted together is empty.
+    pub fn bypassing_fields(&self) -> Vec<(Box<str>, &'static str, u64)> {
+        self.fields.all()
     }
 
     /// Counts in `counters`, a set of the caller's own, and logs a worker's report that is rejected.

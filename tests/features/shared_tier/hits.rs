@@ -64,8 +64,8 @@ fn a_node_that_starts_later_has_what_others_stored() {
 
 #[test]
 fn each_variant_is_shared_for_itself() {
-    let fleet = Fleet::new(numbered(|_| fresh().with("Vary", "X-Kind")));
-    let of = |kind: &str| get("/page").with("X-Kind", kind);
+    let fleet = Fleet::new(numbered(|_| fresh().with("Vary", "Sec-CH-Kind")));
+    let of = |kind: &str| get("/page").with("Sec-CH-Kind", kind);
     assert_eq!(fleet.first.exchange(&of("a")).text(), "1");
     assert_eq!(fleet.first.exchange(&of("b")).text(), "2");
     // An index and two variants.

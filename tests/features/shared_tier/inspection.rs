@@ -40,9 +40,10 @@ fn an_entry_is_shown_with_its_key_its_times_and_why_it_is_used_or_not() {
 /// Regression: it was said that there is nothing.
 #[test]
 fn a_page_with_variants_names_the_fields_that_select_one() {
-    let fleet =
-        Fleet::new(numbered(|_| reply(200).cache("max-age=600").with("Vary", "X-Kind, X-Size").body("")));
-    fleet.first.exchange(&get("/page").with("X-Kind", "a").with("X-Size", "b")).expect(200);
+    let fleet = Fleet::new(numbered(|_| {
+        reply(200).cache("max-age=600").with("Vary", "Sec-CH-Kind, Sec-CH-Size").body("")
+    }));
+    fleet.first.exchange(&get("/page").with("Sec-CH-Kind", "a").with("Sec-CH-Size", "b")).expect(200);
     has_entries(&fleet.server, 2);
     let shown = |fields: &[&str]| {
         let mut command = vec!["shared", "get", PAGE];
@@ -51,14 +52,15 @@ fn a_page_with_variants_names_the_fields_that_select_one() {
     };
     let line = shown(&[]);
     assert!(
-        line.contains("varies on x-kind, x-size") && line.contains("-H 'x-kind: …' -H 'x-size: …'"),
+        line.contains("varies on sec-ch-kind, sec-ch-size")
+            && line.contains("-H 'sec-ch-kind: …' -H 'sec-ch-size: …'"),
         "{line}"
     );
-    let line = shown(&["X-Kind: a"]);
-    assert!(line.contains("give -H 'x-size: …'"), "{line}");
-    let line = shown(&["X-Kind: a", "X-Size: c"]);
+    let line = shown(&["Sec-CH-Kind: a"]);
+    assert!(line.contains("give -H 'sec-ch-size: …'"), "{line}");
+    let line = shown(&["Sec-CH-Kind: a", "Sec-CH-Size: c"]);
     assert!(line.contains("no variant for these values"), "{line}");
-    let line = shown(&["X-Kind: a", "X-Size: b"]);
+    let line = shown(&["Sec-CH-Kind: a", "Sec-CH-Size: b"]);
     assert!(line.ends_with("; used"), "{line}");
 }
 

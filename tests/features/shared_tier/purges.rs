@@ -118,8 +118,8 @@ fn a_purge_leaves_other_pages_alone() {
 
 #[test]
 fn a_purge_removes_every_variant_on_both_nodes() {
-    let fleet = Fleet::new(numbered(|_| reply(200).cache("max-age=600").with("Vary", "X-Kind")));
-    let of = |kind: &str| get("/page").with("X-Kind", kind);
+    let fleet = Fleet::new(numbered(|_| reply(200).cache("max-age=600").with("Vary", "Sec-CH-Kind")));
+    let of = |kind: &str| get("/page").with("Sec-CH-Kind", kind);
     for node in [&fleet.first, &fleet.second] {
         assert_eq!(["a", "b"].map(|kind| node.exchange(&of(kind)).text()), ["1", "2"]);
         has_entries(&fleet.server, 3);

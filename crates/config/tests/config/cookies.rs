@@ -16,12 +16,14 @@ fn what_check_says_of_cookies_is_true() {
         (
             "ignore_cookies = [\"*\"], bypass_cookies = [\"session\"]",
             "requests with a cookie session bypass it, and so do those with Authorization\n\
-             ignored in Vary: cookie",
+             other cookies are not forwarded; of the usual ones of sessions, PHPSESSID, JSESSIONID, ASP.NET_SessionId, \
+             connect.sid, sessionid, _session_id and laravel_session are not named\nignored in Vary: cookie",
         ),
         (
             "ignore_cookies = [\"wp-settings-*\"], bypass_cookies = [\"wp-*\"]",
             "requests with a cookie wp-* bypass it, and so do those with Authorization\n\
-             ignored cookies: wp-settings-*\nignored in Vary: cookie",
+             other cookies are not forwarded; of the usual ones of sessions, PHPSESSID, JSESSIONID, ASP.NET_SessionId, \
+             connect.sid, sessionid, _session_id and laravel_session are not named\nignored cookies: wp-settings-*\nignored in Vary: cookie",
         ),
         (
             "ignore_cookies = [\"*\"]",
@@ -30,9 +32,13 @@ fn what_check_says_of_cookies_is_true() {
         ),
         (
             "bypass_cookies = \"none\"",
-            "whatever cookies a request has\nrequests with Authorization bypass it",
+            "whatever cookies a request has\nrequests with Authorization bypass it\n\
+             ignored cookies: *\nignored in Vary: cookie",
         ),
-        ("bypass_cookies = \"none\", bypass_authorization = false", "whatever cookies a request has"),
+        (
+            "bypass_cookies = \"none\", bypass_authorization = false",
+            "whatever cookies a request has\nignored cookies: *\nignored in Vary: cookie",
+        ),
     ] {
         assert_eq!(explained(rules), expected, "{rules}");
     }

@@ -46,6 +46,12 @@ pub(super) const IMMUTABLE: u8 = 8;
 /// `stale_if_error` comes from the operator; the origin did not set it.
 pub(super) const OPERATORS_WINDOW: u8 = 16;
 
+/// Said to be for everybody, also for requests with fields that may identify somebody: `public`, `s-maxage`, a targeted
+/// field, a rule's `ttl`; or an asset with a lifetime of its own.
+pub(super) const FOR_ALL: u8 = 32;
+/// The cache's own estimate decides how long it is fresh: nobody said it.
+pub(super) const GUESSED: u8 = 64;
+
 /// Whether a stored response may answer a request now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
@@ -118,6 +124,16 @@ impl Lifetimes {
     /// Whether the origin forbade stale reuse (`must-revalidate`, `proxy-revalidate` or `s-maxage`).
     pub fn must_revalidate(&self) -> bool {
         self.flags & NEVER_STALE != 0
+    }
+
+    /// Whether the response is said to be for everybody, also for requests with fields that may identify somebody.
+    pub fn is_for_all(&self) -> bool {
+        self.flags & FOR_ALL != 0
+    }
+
+    /// Whether nobody said how long the response is fresh.
+    pub fn is_guessed(&self) -> bool {
+        self.flags & GUESSED != 0
     }
 
     /// Whether the response may be used for a request now. Conditional fields are not considered.

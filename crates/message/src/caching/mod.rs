@@ -16,7 +16,10 @@ pub use freshen::{
     combine, freshen, head_agrees, invalidates, own_fields_of_update, part_fields, resumable, stored_fields,
 };
 pub use lifetimes::{Lifetimes, Reuse};
-pub use policy::{BypassReason, CookieRule, Heuristics, Policy, Profile, is_personal, lookup_bypass};
+pub use policy::{
+    BypassReason, CookieRule, Heuristics, PAGES_AND_ASSETS, Policy, Profile, StoreUse, bar, is_personal,
+    store_use,
+};
 pub use relative::{LifetimeFlags, RelativeLifetimes};
 pub use storability::{Reason, Storability, blames_request, states_freshness, storability};
 pub use targeted::{SURROGATE_CAPABILITY, SURROGATE_CAPABILITY_ESI, SURROGATE_DEVICE, announces_esi};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Lifetimes;
-use super::lifetimes::{DISCONNECTED, IMMUTABLE, NEVER_STALE, NO_CACHE, OPERATORS_WINDOW};
+use super::lifetimes::{DISCONNECTED, FOR_ALL, GUESSED, IMMUTABLE, NEVER_STALE, NO_CACHE, OPERATORS_WINDOW};
 use crate::Timestamp;
 
 /// [`Lifetimes`] relative to a moment, without a point in time. Two machines whose clocks differ can pass
@@ -32,7 +32,8 @@ pub struct LifetimeFlags(u8);
 
 impl LifetimeFlags {
     /// Every bit that has a meaning.
-    pub const ALL: u8 = NO_CACHE | NEVER_STALE | DISCONNECTED | IMMUTABLE | OPERATORS_WINDOW;
+    pub const ALL: u8 =
+        NO_CACHE | NEVER_STALE | DISCONNECTED | IMMUTABLE | OPERATORS_WINDOW | FOR_ALL | GUESSED;
 
     /// The flags with these bits; `None` if one of them has no meaning.
     pub const fn from_bits(bits: u8) -> Option<LifetimeFlags> {
@@ -119,8 +120,8 @@ mod tests {
 
     #[test]
     fn flags_without_a_meaning_are_refused() {
-        assert_eq!(LifetimeFlags::from_bits(LifetimeFlags::ALL).map(LifetimeFlags::bits), Some(31));
-        assert_eq!(LifetimeFlags::from_bits(32), None);
+        assert_eq!(LifetimeFlags::from_bits(LifetimeFlags::ALL).map(LifetimeFlags::bits), Some(127));
+        assert_eq!(LifetimeFlags::from_bits(128), None);
     }
 
     #[test]

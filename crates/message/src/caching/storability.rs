@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use super::directives::{ResponseDirectives, delta_seconds, withheld_names};
 use super::lifetimes::{
-    DISCONNECTED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, OPERATORS_WINDOW, seconds,
+    DISCONNECTED, FOR_ALL, GUESSED, IMMUTABLE, Lifetimes, NEVER_STALE, NO_CACHE, OPERATORS_WINDOW, seconds,
 };
+use super::policy::bar;
 use super::targeted::targeted;
-use super::{Policy, Profile};
+use super::{BypassReason, Policy, Profile};
 use crate::range::ContentRange;
 use crate::vary::VarySpec;
-use crate::{Fields, Method, Name, RequestHead, ResponseHead, Timestamp, date, target};
+use crate::{Fields, Method, Name, RequestHead, ResponseHead, Timestamp, date, media_type, target};
 
 /// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,16 @@ pub enum Reason {
     NotUnderstood,
     /// The request has Authorization and the response does not allow sharing (RFC 9111 §3.5).
     Authorization,
+    /// The request has a field that may identify somebody, and the response is not said to be for all.
+    UnknownField,
+    /// The request has a field that selects one of several forms of the page, and the response does not vary on it.
+    FormField,
+    /// Nobody stated a lifetime, and the client does not accept the media type of the response.
+    Accept,
+    /// The response is a stream: of events, of images, or of a call.
+    Stream,
+    /// The response names a file in place of its body that its backend may not have sent.
+    UnsentFile,
     /// The response sets a cookie.
     SetCookie,
     /// The response varies on something that is not in requests (`Vary: *`).
@@ -51,7 +62,7 @@ pub enum Reason {
     NoValidator,
     /// The response was stale on arrival and has no validator.
     Stale,
-    /// Its freshness is unspecified, and it has no validator.
+    /// Its freshness is unspecified, and it is neither a page nor an asset, or has no validator.
     NoFreshness,
     /// A status of 500 and above that no rule names, or under `rfc` without freshness: it describes the state of
     /// the origin rather than the resource.
@@ -60,7 +71,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 15] = [
+    pub const ALL: [Reason; 20] = [
         Reason::Method,
         Reason::ClientError,
         Reason::Status,
@@ -70,6 +81,11 @@ impl Reason {
         Reason::Private,
         Reason::NotUnderstood,
         Reason::Authorization,
+        Reason::UnknownField,
+        Reason::FormField,
+        Reason::Accept,
+        Reason::Stream,
+        Reason::UnsentFile,
         Reason::SetCookie,
         Reason::VaryStar,
         Reason::NoValidator,
@@ -90,6 +106,11 @@ impl Reason {
             Reason::Private => "private",
             Reason::NotUnderstood => "must-understand",
             Reason::Authorization => "authorization",
+            Reason::UnknownField => BypassReason::UnknownField.text(),
+            Reason::FormField => BypassReason::FormField.text(),
+            Reason::Accept => BypassReason::Accept.text(),
+            Reason::Stream => "stream",
+            Reason::UnsentFile => "unsent-file",
             Reason::SetCookie => "set-cookie",
             Reason::VaryStar => "vary-star",
             Reason::NoValidator => "no-validator",
@@ -109,6 +130,9 @@ impl Reason {
                 | Reason::RequestNoStore
                 | Reason::Status
                 | Reason::Authorization
+                | Reason::UnknownField
+                | Reason::FormField
+                | Reason::Accept
         )
     }
 
@@ -119,12 +143,20 @@ impl Reason {
     /// short, so that requests soon share one fetch again.
     pub const fn marked_for(self) -> Option<Duration> {
         match self {
-            Reason::Method | Reason::ClientError | Reason::RequestNoStore | Reason::Status => None,
+            Reason::Method
+            | Reason::ClientError
+            | Reason::RequestNoStore
+            | Reason::Status
+            | Reason::UnknownField
+            | Reason::FormField
+            | Reason::Accept => None,
             Reason::Partial | Reason::ServerError => Some(Duration::from_secs(5)),
             Reason::NoStore
             | Reason::Private
             | Reason::NotUnderstood
             | Reason::Authorization
+            | Reason::Stream
+            | Reason::UnsentFile
             | Reason::SetCookie
             | Reason::VaryStar
             | Reason::NoValidator
@@ -166,21 +198,32 @@ pub fn storability(
         (None, Some(directives)) => directives.lifetime(),
         (None, None) => directives.lifetime().or_else(|| expires(fields, received)),
     };
-    if let Some(reason) = refusal(request, response, policy, &directives, stated.is_some()) {
+    let is_for_all = targeted.is_some() || is_for_all(response, policy, &directives, stated.is_some());
+    if let Some(reason) = refusal(request, response, policy, &directives, stated.is_some(), is_for_all) {
         return Storability::NoStore(reason);
     }
 
     let initial_age = initial_age(fields, requested, received);
     let no_cache = directives.no_cache && policy.forced_ttl.is_none();
     let validator = fields.has(Name::Etag) || fields.has(Name::LastModified);
+    // An origin that wants each use validated, and says no more, sends what may change with the next request.
+    let validates = policy.profile == Profile::Safe && directives.must_revalidate && validator;
+    let is_guessed =
+        policy.profile == Profile::Safe && policy.forced_ttl.is_none() && stated.is_none() && !named();
+    let accepts = |content_type| media_type::is_accepted(request.fields, content_type);
+    if is_guessed && !fields.get(Name::ContentType).is_none_or(accepts) {
+        return Storability::NoStore(Reason::Accept);
+    }
     let freshness = match (policy.forced_ttl, stated) {
         // A rule counts from now, whatever the age of the response.
         (Some(ttl), _) => Some(ttl.saturating_add(Duration::from_millis(initial_age))),
         (None, stated) => stated
-            .or_else(|| guessed(response, policy, &directives, received))
+            .or_else(|| guessed(response, policy, &directives, received).filter(|_| !validates))
             .map(|ttl| if no_cache { ttl } else { ttl.max(policy.min_ttl).min(policy.max_ttl) }),
     };
-    if freshness.is_none() && !(validator && heuristically_cacheable(response.status, &directives)) {
+    let is_cacheable = heuristically_cacheable(response.status, &directives)
+        && (no_cache || validates || may_be_guessed(response, policy, &directives));
+    if freshness.is_none() && !(validator && is_cacheable) {
         return Storability::NoStore(match response.status {
             500.. => Reason::ServerError,
             _ if no_cache => Reason::NoValidator,
@@ -191,7 +234,7 @@ pub fn storability(
         received,
         initial_age,
         freshness: u64::try_from(freshness.unwrap_or(Duration::ZERO).as_millis()).unwrap_or(u64::MAX),
-        flags: 0,
+        flags: if is_for_all { FOR_ALL } else { 0 } | if is_guessed { GUESSED } else { 0 },
         grace: 0,
         stale_if_error: 0,
         keep: 0,
@@ -254,6 +297,18 @@ fn with_windows(
     }
 }
 
+/// Whether a response is said to be for everybody, whatever fields their requests have. Assets are the same for all
+/// who see the page.
+fn is_for_all(
+    response: &ResponseHead<'_>,
+    policy: &Policy,
+    directives: &ResponseDirectives,
+    explicit: bool,
+) -> bool {
+    let asset = || response.fields.get(Name::ContentType).is_some_and(media_type::is_asset);
+    directives.public || directives.s_maxage.is_some() || policy.forced_ttl.is_some() || (explicit && asset())
+}
+
 /// The reason that forbids storing the response regardless of its lifetime, if any.
 fn refusal(
     request: &RequestHead<'_>,
@@ -261,6 +316,7 @@ fn refusal(
     policy: &Policy,
     directives: &ResponseDirectives,
     explicit: bool,
+    is_for_all: bool,
 ) -> Option<Reason> {
     let fields = response.fields;
     let status = response.status;
@@ -296,12 +352,23 @@ fn refusal(
     if request.fields.has(Name::Authorization) && !shared {
         return Some(Reason::Authorization);
     }
+    if fields.get(Name::ContentType).is_some_and(media_type::is_stream) {
+        return Some(Reason::Stream);
+    }
+    let vary = VarySpec::of(fields, &policy.vary);
+    // An error may be the answer to that field.
+    let is_for_all = is_for_all && status < 400;
+    match bar(request.fields, policy, is_for_all, |name| vary.has_name(name)) {
+        Some((_, BypassReason::FormField)) => return Some(Reason::FormField),
+        Some(_) => return Some(Reason::UnknownField),
+        None => {}
+    }
     let sets_cookie = fields.has(Name::SetCookie)
         && !withheld_names(fields).any(|name| name.eq_ignore_ascii_case(b"set-cookie"));
     if sets_cookie && !(policy.store_set_cookie && (explicit || policy.forced_ttl.is_some())) {
         return Some(Reason::SetCookie);
     }
-    if VarySpec::of(fields, &policy.vary) == VarySpec::Star {
+    if vary == VarySpec::Star {
         return Some(Reason::VaryStar);
     }
     None
@@ -348,7 +415,10 @@ fn guessed(
         !fields.has(Name::CacheControl)
             && fields.list(Name::Pragma).any(|member| member.eq_ignore_ascii_case(b"no-cache"))
     };
-    if !heuristically_cacheable(response.status, directives) || pragma() {
+    if !heuristically_cacheable(response.status, directives)
+        || !may_be_guessed(response, policy, directives)
+        || pragma()
+    {
         return None;
     }
     let by_modification = policy.heuristics.and_then(|heuristics| {
@@ -358,6 +428,19 @@ fn guessed(
         Some(lifetime.min(heuristics.cap))
     });
     by_modification.or((!policy.default_ttl.is_zero()).then_some(policy.default_ttl))
+}
+
+/// Whether the policy allows a response without explicit freshness to be kept as long as the cache estimates: a page or
+/// an asset, or what calls itself `public`. Some statuses come without a body, and need no type.
+fn may_be_guessed(response: &ResponseHead<'_>, policy: &Policy, directives: &ResponseDirectives) -> bool {
+    directives.public
+        || match response.fields.get(Name::ContentType) {
+            Some(content_type) => media_type::is_one_of(content_type, &policy.guessed_types),
+            None => {
+                matches!(response.status, 204 | 301 | 308 | 404 | 410)
+                    || policy.guessed_types.iter().any(|known| known.text() == b"*")
+            }
+        }
 }
 
 /// Whether a response without explicit freshness may be cached: by its status (RFC 9110 §15.1) or because it

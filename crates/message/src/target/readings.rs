@@ -30,16 +30,25 @@ const FOLDS: [Fold; 5] =
 /// each fold alone, and with all of them. Nearly every path has none, and costs one scan of its bytes.
 pub fn other_readings(received: &[u8], route_path: &[u8]) -> Vec<Vec<u8>> {
     if !has_other_readings(received) {
-        return Vec::new();
+        // Whatever follows the script of a PHP application is its own to read (CGI's PATH_INFO, RFC 3875 §4.1.5).
+        return script(route_path).map(<[u8]>::to_vec).into_iter().collect();
     }
     let alone = FOLDS.iter().map(|&fold| normalised(&folded(route_path, fold)));
     let all = FOLDS.iter().fold(route_path.to_vec(), |path, &fold| folded(&path, fold));
-    let mut readings: Vec<Vec<u8>> =
-        alone.chain([normalised(&all), super::path::with_slashes(received)]).collect();
+    let scripts = [script(route_path), script(&all)].into_iter().flatten().map(<[u8]>::to_vec);
+    let mut readings: Vec<Vec<u8>> = alone
+        .chain([normalised(&all), super::path::with_slashes(received)])
+        .chain(scripts.collect::<Vec<_>>())
+        .collect();
     readings.sort_unstable();
     readings.dedup();
     readings.retain(|reading| reading != route_path);
     readings
+}
+
+/// The path of the PHP script in a path that goes on after it.
+fn script(path: &[u8]) -> Option<&[u8]> {
+    memchr::memchr_iter(b'/', path).map(|at| &path[..at]).find(|before| before.ends_with(b".php"))
 }
 
 /// Whether a path has anything that servers read differently.
@@ -147,5 +156,15 @@ mod tests {
         reads("/a;b%2fc", &["/a", "/a/c", "/a;b/c"]);
         reads("/100%25", &["/100%"]);
         reads("/...", &["/"]);
+    }
+
+    #[test]
+    fn what_follows_a_php_script_is_its_own_to_read() {
+        reads("/xmlrpc.php/", &["/xmlrpc.php"]);
+        reads("/a/login.php/x.php/y", &["/a/login.php"]);
+        reads("/login.php;x/y", &["/login.php", "/login.php/y"]);
+        for path in ["/xmlrpc.php", "/x.phps/y", "/php/y", "/.php"] {
+            reads(path, &[]);
+        }
     }
 }

@@ -20,6 +20,23 @@ pub struct VaryRule {
     /// Whether each list of content codings with its weights is a variant of its own, instead of the
     /// [`Codings`](crate::codings::Codings) it reduces to.
     pub raw_codings: bool,
+    /// Whether a response that lets an origin read it (`Access-Control-Allow-Origin`) varies on Origin, although it
+    /// does not say so.
+    pub of_allowed_origin: bool,
+}
+
+impl VaryRule {
+    fn ignores(&self, name: &[u8]) -> bool {
+        self.ignored.iter().any(|ignored| ignored.eq_ignore_ascii_case(name))
+    }
+}
+
+const ORIGIN: &[u8] = b"origin";
+
+/// Whether a response names the one origin whose scripts may read it (Fetch §3.2.3): applications copy it from the
+/// request.
+fn allows_one_origin(response: Fields<'_>) -> bool {
+    response.all_named(b"Access-Control-Allow-Origin").any(|value| value != b"*")
 }
 
 /// What a response varies on.
@@ -36,15 +53,16 @@ pub enum VarySpec {
 impl VarySpec {
     /// Reads Vary over all its lines. A member that is not a field name counts as `*`.
     pub fn of(response: Fields<'_>, rule: &VaryRule) -> VarySpec {
-        if !response.has(Name::Vary) {
+        let of_origin = rule.of_allowed_origin && allows_one_origin(response) && !rule.ignores(ORIGIN);
+        if !response.has(Name::Vary) && !of_origin {
             return VarySpec::None;
         }
-        let mut names: Vec<Box<[u8]>> = Vec::new();
+        let mut names: Vec<Box<[u8]>> = if of_origin { vec![ORIGIN.into()] } else { Vec::new() };
         for member in response.list(Name::Vary) {
             if member == b"*" || !crate::is_token(member) {
                 return VarySpec::Star;
             }
-            if rule.ignored.iter().any(|name| name.eq_ignore_ascii_case(member)) {
+            if rule.ignores(member) {
                 continue;
             }
             if is_of_client(member) || rule.written.iter().any(|name| name.eq_ignore_ascii_case(member)) {
@@ -56,6 +74,11 @@ impl VarySpec {
         names.sort_unstable();
         names.dedup();
         if names.is_empty() { VarySpec::None } else { VarySpec::Names(names) }
+    }
+
+    /// Whether the field with this name, in lower case, is one that it varies on.
+    pub fn has_name(&self, name: &[u8]) -> bool {
+        matches!(self, VarySpec::Names(names) if names.iter().any(|known| **known == *name))
     }
 
     /// The spec of names in the form of [`VarySpec::Names`], read back from storage. `None` if there are
@@ -148,6 +171,11 @@ impl VaryKey {
         let lines = self.as_bytes().split(|&byte| byte == END).filter(|line| !line.is_empty());
         let names: Vec<Box<[u8]>> = lines.map(|line| split_line(line).0.into()).collect();
         if names.is_empty() { VarySpec::None } else { VarySpec::Names(names) }
+    }
+
+    /// Whether the response varies on the field with this name, in lower case.
+    pub fn has_name(&self, name: &[u8]) -> bool {
+        self.as_bytes().split(|&byte| byte == END).any(|line| !line.is_empty() && split_line(line).0 == name)
     }
 
     /// Whether the response varies on nothing.

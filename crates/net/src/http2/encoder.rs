@@ -13,8 +13,8 @@ pub(super) fn response(out: &mut Vec<u8>, response: &Response<'_>, mut prioritis
     };
     if let Some(block) = kept {
         out.extend_from_slice(block);
-        response.for_each_base_field(|id, name, value| {
-            if is_priority(id, name) {
+        response.for_each_base_field(|id, _, value| {
+            if id == Name::Priority {
                 prioritise(value);
             }
         });
@@ -22,7 +22,7 @@ pub(super) fn response(out: &mut Vec<u8>, response: &Response<'_>, mut prioritis
         encode::status(out, response.status);
     }
     let mut put = |id, name: &[u8], value: &[u8]| {
-        if is_priority(id, name) {
+        if id == Name::Priority {
             prioritise(value);
         }
         field(out, id, name, value, Strings::Plain);
@@ -50,10 +50,6 @@ fn field(out: &mut Vec<u8>, id: Name, name: &[u8], value: &[u8], strings: String
     if !is_of_connection(id, name) {
         encode::field(out, id, name, value, strings);
     }
-}
-
-fn is_priority(id: Name, name: &[u8]) -> bool {
-    id == Name::Other && name.eq_ignore_ascii_case(b"priority")
 }
 
 /// Appends the block of a response of these fields.

@@ -31,7 +31,7 @@ use crate::step::fetch::FetchTrace;
 use crate::step::files::{self, FilesEnd};
 use crate::step::receive::{Judged, Verdict};
 use crate::step::received::Received;
-use crate::step::{deliver, lookup, pass, pipe, purge};
+use crate::step::{apart, deliver, lookup, pass, pipe, purge};
 use crate::tally::StatusClass;
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
@@ -175,7 +175,7 @@ fn judge<'e>(
     let received = judged.facts.received(site, &exchange.request, exchange.tls)?;
     let verdict = match judged.verdict? {
         // A body over HTTP/2 needs no field that announces it.
-        Verdict::Lookup(pool) if !down.is_uploaded() => {
+        Verdict::Lookup(pool) | Verdict::Apart(pool, _) if !down.is_uploaded() => {
             Verdict::Pass(pool, PassReason::Bypass(BypassReason::Body))
         }
         verdict => verdict,
@@ -210,7 +210,9 @@ async fn steps(
         }
         (verdict, _) => verdict,
     };
-    if let Verdict::Lookup(pool) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) = verdict {
+    if let Verdict::Lookup(pool) | Verdict::Apart(pool, _) | Verdict::Pass(pool, _) | Verdict::Pipe(pool) =
+        verdict
+    {
         let pool = exchange.site.pool_by_id(pool);
         down.closed_is_gone = pool.abort_on_close;
         down.read_ahead = pool.read_ahead;
@@ -218,6 +220,9 @@ async fn steps(
     match verdict {
         // Rare or waiting steps are boxed, so that a pass does not carry their memory.
         Verdict::Lookup(pool) => boxed(|| lookup::lookup(exchange, down, &received, pool, found)).await,
+        Verdict::Apart(pool, why) => {
+            boxed(|| apart::apart(exchange, down, &received, pool, why, found)).await
+        }
         Verdict::Pass(pool, reason) => {
             exchange.passing(reason);
             pass::pass(exchange, down, &received, pool).await

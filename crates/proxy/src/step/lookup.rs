@@ -1,5 +1,6 @@
 //! Lookup: the store answers, or the request waits for a fetch or leads one.
 
+use super::apart::unaccepted;
 use super::deliver::hit;
 use super::hash;
 use super::head::head;
@@ -46,6 +47,12 @@ pub(crate) async fn lookup(
             (key, store.lookup(key, &asked, wall()))
         });
         if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup
+            && let Some(why) = unaccepted(object, exchange.request.fields)
+        {
+            exchange.passing(PassReason::Bypass(why));
+            return pass(exchange, down, received, pool).await;
+        }
+        if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup
             && !tier::is_trusted(object, tier::now)
             && !boxed(|| tier::may_serve(exchange, received, object)).await
         {
@@ -84,6 +91,11 @@ pub(crate) async fn lookup(
                 let patience = stands_in_after.map_or(first_byte, |after| after.min(first_byte));
                 match wait(waiter, &asked, down, patience).await? {
                     Some(Waited::Object(object)) => {
+                        if let Some(why) = unaccepted(&object, exchange.request.fields) {
+                            exchange.handling.collapsed = false;
+                            exchange.passing(PassReason::Bypass(why));
+                            return pass(exchange, down, received, pool).await;
+                        }
                         let mut asked_of_it = directives.of_newer_response();
                         if object.copy().is_some_and(|copy| copy.is_found()) {
                             // Nobody asked the origin.

@@ -44,6 +44,18 @@ pub(crate) async fn miss(
     let marked = exchange.handling.detail == Some(Detail::HitForMiss);
     let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(why) };
     exchange.missing(reason, why);
+    fetch_for_store(exchange, down, received, pool, directives, flight).await
+}
+
+/// Fetches, and answers with what is stored of it or, if nothing may be, with the response.
+pub(super) async fn fetch_for_store(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+    directives: RequestDirectives,
+    flight: Flight,
+) -> Result<Sent, Fault> {
     match attend(exchange, down, received, pool, directives, flight).await? {
         FetchAnswer::Landed(Landed::Object(object, reader, own)) => {
             deliver(exchange, down, object, reader, own.as_ref()).await

@@ -1,6 +1,7 @@
 //! The steps of an exchange, one file each.
 
 mod ahead;
+pub(crate) mod apart;
 pub(crate) mod assemble;
 pub(crate) mod body;
 pub(crate) mod combine;

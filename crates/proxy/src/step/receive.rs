@@ -10,7 +10,7 @@ use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
 use crate::unkeyed::is_keyed;
 use bytes::Bytes;
-use sandarac_message::caching::lookup_bypass;
+use sandarac_message::caching::{BypassReason, StoreUse, store_use};
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, Name, RequestHead, Version};
@@ -33,6 +33,9 @@ pub(crate) struct Judged {
 pub(crate) enum Verdict {
     /// Look up a stored response by the route's cache rule, else fetch one from this pool.
     Lookup(PoolId),
+    /// Answer with what is stored for everybody, else fetch from this pool for this client alone: its request has a field
+    /// for which, with this reason, it may share nothing else.
+    Apart(PoolId, BypassReason),
     /// Forward to this pool without the store.
     Pass(PoolId, PassReason),
     /// Become a tunnel to a backend of this pool.
@@ -91,6 +94,13 @@ pub(crate) fn receive<'a>(
         let readings = other_readings(target.path(), &path);
         if !readings.is_empty() {
             agree(routes, route, &readings, &host, request.method_text)?;
+        }
+    }
+    if request.method == Method::Other {
+        // Methods are case-sensitive (RFC 9110 §9.1), which not all applications know.
+        let upper = request.method_text.to_ascii_uppercase();
+        if upper != request.method_text && routes.find(&host, &path, &upper) != route {
+            return Err(Fault::BadMethod);
         }
     }
     let route_id = route.ok_or(Fault::NoRoute)?;
@@ -219,12 +229,13 @@ pub(crate) fn forward(
         _ if is_upgrade(received.route, request) => Ok(Verdict::Pipe(pool)),
         _ if is_extended_connect(request) => Err(Fault::ProtocolNotAllowed),
         None => Ok(Verdict::Pass(pool, PassReason::Rule)),
-        Some(rule) => Ok(match lookup_bypass(request, &rule.policy) {
-            Some(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
-            None if is_of_certificate(received, request.fields, rule) => {
+        Some(rule) => Ok(match store_use(request, &rule.policy) {
+            StoreUse::Bypass(why) => Verdict::Pass(pool, PassReason::Bypass(why)),
+            _ if is_of_certificate(received, request.fields, rule) => {
                 Verdict::Pass(pool, PassReason::ClientCertificate)
             }
-            None => Verdict::Lookup(pool),
+            StoreUse::Apart(why) => Verdict::Apart(pool, why),
+            StoreUse::Shared => Verdict::Lookup(pool),
         }),
     }
 }

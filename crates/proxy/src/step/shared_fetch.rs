@@ -11,6 +11,7 @@ use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{combine, hash, query};
 use crate::tier::{self, Asked, Fill, FoundObject, Place};
+use crate::unkeyed::lost_session;
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Lookup, Object, Store};
 use sandarac_message::caching::{RequestDirectives, Reuse};
@@ -94,6 +95,9 @@ impl SharedFetch {
         let core = &*core;
         let received = facts.received(site, &head, None)?;
         let rule = received.route.cache_rule().expect("a flight belongs to a route with a cache rule");
+        if let Some(name) = lost_session(rule, head.fields) {
+            core.shared.lost_session(name);
+        }
         let wanted = query::single_range(&head);
         let request = match head.method {
             Method::Head => RequestHead { method: Method::Get, method_text: b"GET", ..head },

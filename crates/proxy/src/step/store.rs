@@ -6,7 +6,7 @@ use crate::core::Core;
 use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::site::Site;
-use crate::step::fetch::OriginResponse;
+use crate::step::fetch::{Keeping, OriginResponse};
 use crate::step::received::Received;
 use crate::step::response_edits::EditsForTarget;
 use crate::step::tags::tags_of;
@@ -14,14 +14,14 @@ use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
-    Lifetimes, Reason, RequestDirectives, Storability, blames_request, delta_seconds, freshen,
-    own_fields_of_update, resumable, states_freshness, storability, stored_fields,
+    Lifetimes, Profile, Reason, RequestDirectives, Storability, StoreUse, blames_request, delta_seconds,
+    freshen, own_fields_of_update, resumable, states_freshness, storability, store_use, stored_fields,
 };
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
-    TooLarge, accel, date, tags,
+    TooLarge, accel, date, media_type, tags,
 };
 use sandarac_policy::{CacheRule, PoolId};
 use sandarac_tier::SharedCopy;
@@ -141,9 +141,21 @@ impl<'a> Landing<'a> {
             .filter(|part| announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
         let policy = &self.rule.policy;
-        let judged = match arrived.only_if_stated && !states_freshness(view.fields, now) {
-            true => Storability::NoStore(Reason::NoFreshness),
-            false => storability(self.request, &view, range, policy, arrived.requested, now),
+        let judged = match arrived.keeping {
+            Keeping::Refused => Storability::NoStore(Reason::UnsentFile),
+            Keeping::IfStated if !states_freshness(view.fields, now) => {
+                Storability::NoStore(Reason::NoFreshness)
+            }
+            _ => storability(self.request, &view, range, policy, arrived.requested, now),
+        };
+        let judged = match (judged, &candidate) {
+            (Storability::Store(_), Some(stored)) if self.is_error_for(stored, view.status) => {
+                Storability::NoStore(match view.status {
+                    500.. => Reason::ServerError,
+                    _ => Reason::ClientError,
+                })
+            }
+            (judged, _) => judged,
         };
         match judged {
             Storability::Store(lifetimes) => {
@@ -181,6 +193,13 @@ impl<'a> Landing<'a> {
         }
     }
 
+    /// Whether a response with this status is an error that must not take the place of a stored success, also of a stale
+    /// one, although a rule names its status: the success is better for whoever comes next.
+    fn is_error_for(&self, stored: &Object, status: u16) -> bool {
+        let is_error = status >= 500 || blames_request(status);
+        is_error && stored.head().status() < 400 && self.rule.policy.profile == Profile::Safe
+    }
+
     /// Drops a response whose head the edits make too large. Each waiter tries by itself, because its own
     /// request may differ.
     fn refuse(&self, flight: Flight, arrived: Box<OriginResponse>, handling: &mut Handling) -> Fault {
@@ -216,7 +235,8 @@ impl<'a> Landing<'a> {
     /// again. An error supersedes nothing, because it means that the origin could not tell (RFC 9111 §4.3.3).
     /// Neither does a response that concerns this one request, or is not stored because of it.
     fn leave(&self, flight: Flight, status: u16, reason: Reason, now: Timestamp) {
-        let stays = status >= 500 || blames_request(status) || reason.is_of_request();
+        let is_of_request = reason.is_of_request() || self.is_of_request(reason);
+        let stays = status >= 500 || blames_request(status) || is_of_request;
         let flight = if stays { flight.sparing() } else { flight };
         let reason = if status >= 500 { Reason::ServerError } else { reason };
         if let Some(tier) = self.tier.take().filter(|_| !blames_request(status)) {
@@ -224,9 +244,16 @@ impl<'a> Landing<'a> {
         }
         match reason.marked_for() {
             _ if blames_request(status) || reason == Reason::ClientError => flight.scatter(),
-            Some(time) => flight.mark(Mark::HitForMiss, now.plus(time), now),
-            None => flight.release(RELEASED),
+            Some(time) if !is_of_request => flight.mark(Mark::HitForMiss, now.plus(time), now),
+            _ => flight.release(RELEASED),
         }
+    }
+
+    /// Whether another request for the same target may well get another kind of response: this one has a field that may
+    /// say who asks, or accepts only some media types.
+    fn is_of_request(&self, reason: Reason) -> bool {
+        matches!(store_use(self.request, &self.rule.policy), StoreUse::Apart(_))
+            || (reason == Reason::NoFreshness && !media_type::accepts_anything(self.request.fields))
     }
 
     /// Notes and counts why a response is not stored.

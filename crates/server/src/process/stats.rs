@@ -23,7 +23,13 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
             "Tasks and threads that ended because of a fault in this program: each is a bug to report.";
         Metric::counter("panics", text, panics::counted(part)).with("part", part.name())
     });
-    let mut metrics: Vec<Metric> = counted.chain(by_reason).chain(panics).collect();
+    let fields = shared.bypassing_fields().into_iter().map(|(name, why, count)| {
+        let text =
+            "Requests that a field of theirs kept from sharing what is not said to be for all, by its name.";
+        let name = if name.is_empty() { "other names" } else { &*name };
+        Metric::counter("bypassing_fields", text, count).with("field", name).with("reason", why)
+    });
+    let mut metrics: Vec<Metric> = counted.chain(by_reason).chain(panics).chain(fields).collect();
     metrics.push(Metric::counter(
         "log_lines_dropped",
         "Access log lines lost because they could not be written, or not fast enough.",

@@ -46,7 +46,7 @@ fn attributes_are_refused_by_name() {
     let of_response = |expected, change: fn(&mut Vec<u8>)| refused("representation", expected, change);
     of_response(EntryError::Ttl, |it| it[TTL..TTL + 4].fill(0));
     of_response(EntryError::Ttl, |it| it[TTL + 3] = 1);
-    of_response(EntryError::Lifetimes, |it| it[FLAGS] = 32);
+    of_response(EntryError::Lifetimes, |it| it[FLAGS] = 128);
     of_response(EntryError::Coding, |it| it[CODING] = 2);
     of_response(EntryError::Truncated, |it| it[TAGS + 1] = 0xff);
     of_response(EntryError::Truncated, |it| _ = it.pop());

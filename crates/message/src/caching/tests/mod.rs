@@ -2,6 +2,7 @@
 
 mod freshen;
 mod reuse;
+mod sharing;
 mod storability;
 mod targeted;
 

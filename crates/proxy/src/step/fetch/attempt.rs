@@ -4,7 +4,7 @@ use super::context::FetchContext;
 use super::link::OriginLink;
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;
-use super::origin_response::{Failed, OriginResponse};
+use super::origin_response::{Failed, Keeping, OriginResponse};
 use super::recipient::Recipient;
 use super::response_fields::end_to_end;
 use crate::upload::Upload;
@@ -128,7 +128,7 @@ pub(super) async fn attempt(
                 requested,
                 received,
                 upload,
-                only_if_stated: false,
+                keeping: Keeping::Allowed,
                 is_unbuffered: false,
                 file: None,
             }))

@@ -31,7 +31,7 @@ pub(crate) use http1::encode_request;
 pub(crate) use link::OriginLink;
 pub(crate) use named_file::answer_from_file;
 pub(crate) use origin_request::OriginRequest;
-pub(crate) use origin_response::OriginResponse;
+pub(crate) use origin_response::{Keeping, OriginResponse};
 pub(crate) use recipient::{Audience, Recipient};
 pub(crate) use run::Fetch;
 pub(crate) use trace::{FetchTrace, address};

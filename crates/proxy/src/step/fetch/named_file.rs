@@ -7,7 +7,7 @@
 
 use super::link::OriginLink;
 use super::local_file::LocalFile;
-use super::origin_response::OriginResponse;
+use super::origin_response::{Keeping, OriginResponse};
 use super::response_fields::of_final;
 use crate::Fault;
 use crate::core::Core;
@@ -48,12 +48,18 @@ pub(super) async fn follow(
 ) -> Result<Box<OriginResponse>, Fault> {
     let fields = arrived.head.fields.view();
     if !fields.iter().any(|field| accel::is_instruction(&field)) {
-        arrived.only_if_stated = asked.pool.application.is_some()
+        let is_of_php = asked.pool.application.is_some()
             && arrived.head.status == 404
             && arrived.link.remaining().is_some_and(|len| NO_SCRIPT_PAGES.contains(&len));
+        if is_of_php {
+            arrived.keeping = Keeping::IfStated;
+        }
         return Ok(arrived);
     }
     let named = named(asked, fields);
+    if named.is_none() && fields.iter().any(|field| accel::names_file(&field)) {
+        arrived.keeping = Keeping::Refused;
+    }
     arrived.is_unbuffered = accel::is_unbuffered(fields);
     // A file that only some may get often comes with the lifetime of other pages, which nginx ignores then.
     let obeys_expires = asked.pool.x_accel_redirect && named.is_none();
@@ -67,7 +73,7 @@ pub(super) async fn follow(
     match named {
         None => Ok(arrived),
         Some(_) if !has_content => {
-            arrived.only_if_stated = true;
+            arrived.keeping = Keeping::IfStated;
             Ok(arrived)
         }
         Some(named) => boxed(|| send(asked, arrived, named)).await,
@@ -168,7 +174,7 @@ async fn send(
         requested,
         received,
         upload,
-        only_if_stated: true,
+        keeping: Keeping::IfStated,
         is_unbuffered: false,
         file: Some(file),
     }))

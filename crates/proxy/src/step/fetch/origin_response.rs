@@ -17,13 +17,24 @@ pub(crate) struct OriginResponse {
     pub(crate) received: Timestamp,
     /// The progress of the request body.
     pub(crate) upload: Upload,
-    /// Whether it is stored only if it states itself how long it is fresh: a file that the application has named, or a page
-    /// that php-fpm made and not the application.
-    pub(crate) only_if_stated: bool,
+    /// Whether it may be stored, apart from what it says of itself.
+    pub(crate) keeping: Keeping,
     /// Whether the application asks that it goes at the pace of its client.
     pub(crate) is_unbuffered: bool,
     /// The file that takes the place of the body.
     pub(crate) file: Option<FileFound>,
+}
+
+/// Whether a response may be stored, apart from what it says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// It may.
+    Allowed,
+    /// Only if it states how long it is fresh: a file that the application has named, or a page that php-fpm made and not
+    /// the application.
+    IfStated,
+    /// It names a file in place of its body, and its pool may not send any: this is not the page.
+    Refused,
 }
 
 /// An attempt that brought no response.

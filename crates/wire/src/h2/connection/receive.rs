@@ -11,7 +11,7 @@ use super::flow::{ReceiveWindow, SendWindow};
 use super::machine::{Block, Connection, MAX_EARLY_PRIORITIES, Phase, Role};
 use super::stream::{Half, Stream};
 use crate::h1::Parsed;
-use sandarac_message::Method;
+use sandarac_message::{Method, Name};
 use std::time::Duration;
 
 /// Increments below this are charged: no peer needs to open a window in steps smaller than a packet.
@@ -348,7 +348,7 @@ impl Connection {
                 return Ok(Some(Event::Refused { stream: id, refusal }));
             }
         };
-        let field = request.head.fields.all_named(b"priority").next();
+        let field = request.head.fields.get(Name::Priority);
         let priority = early.or_else(|| field.map(Priority::parse)).unwrap_or_default();
         stream.method = request.head.method;
         stream.announced = request.content_length;

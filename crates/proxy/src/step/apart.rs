@@ -1,0 +1,104 @@
+//! Apart: a request with a field that may say who asks, or that selects a form of the page. What is stored for
+//! everybody answers it. Otherwise it is fetched for its client alone: nobody waits for it, it leaves no mark, and its
+//! response is stored only if that is for everybody too (RFC 9111 §3.5 has this rule for Authorization).
+
+use super::deliver::hit;
+use super::hash;
+use super::miss::fetch_for_store;
+use super::pass::pass;
+use super::query::query;
+use super::received::Received;
+use crate::downstream::Downstream;
+use crate::exchange::state::{Exchange, Sent};
+use crate::forward::is_for_all;
+use crate::pass_reason::PassReason;
+use crate::{Fault, tier};
+use sandarac_cache::{Intent, Key, Lookup, Object, Query};
+use sandarac_message::caching::{BypassReason, bar};
+use sandarac_message::{Fields, Method, Name, RequestHead, media_type};
+use sandarac_net::{boxed, wall};
+use sandarac_policy::{CacheRule, PoolId, SharedUse};
+
+/// Answers a request that may share only what is for everybody; `why` is the reason.
+pub(crate) async fn apart(
+    exchange: &mut Exchange<'_>,
+    down: &mut Downstream<'_>,
+    received: &Received<'_>,
+    pool: PoolId,
+    why: BypassReason,
+    found: Option<(Key, Lookup)>,
+) -> Result<Sent, Fault> {
+    let Some(rule) = received.route.cache_rule() else { return pass(exchange, down, received, pool).await };
+    let store = exchange.core.shared.store.clone();
+    let directives = rule.policy.directives(exchange.request.fields);
+    let asked = Query { intent: Intent::Peek, ..query(&exchange.request, rule, &directives) };
+    let (key, lookup) = found.unwrap_or_else(|| {
+        let path = received.target.path_and_query;
+        let fields = exchange.request.fields;
+        let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, fields);
+        (key, store.lookup(key, &asked, wall()))
+    });
+    if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup
+        && barred(object, exchange.request.fields, rule).is_none()
+        && (tier::is_trusted(object, tier::now)
+            || boxed(|| tier::may_serve(exchange, received, object)).await)
+        && let Some(sent) = hit(exchange, down, object, &directives).await
+    {
+        return sent;
+    }
+    drop(lookup);
+    if directives.only_if_cached {
+        return Err(Fault::NotCached);
+    }
+    note(exchange, rule);
+    exchange.passing(PassReason::Bypass(why));
+    if !may_store(&exchange.request, received, rule) {
+        return pass(exchange, down, received, pool).await;
+    }
+    fetch_for_store(exchange, down, received, pool, directives, store.open(key)).await
+}
+
+/// The reason for which a stored object does not answer a request, although it is the right variant and fresh: a field of
+/// the request, or a media type that its client does not accept, where nobody said how long the object is fresh.
+pub(crate) fn barred(object: &Object, request: Fields<'_>, rule: &CacheRule) -> Option<BypassReason> {
+    let lifetimes = object.lifetimes();
+    let of_field = bar(request, &rule.policy, lifetimes.is_for_all(), |name| object.vary().has_name(name));
+    of_field.map(|(_, why)| why).or_else(|| unaccepted(object, request))
+}
+
+/// The same for a request without such a field.
+pub(crate) fn unaccepted(object: &Object, request: Fields<'_>) -> Option<BypassReason> {
+    if !object.lifetimes().is_guessed() {
+        return None;
+    }
+    let content_type = object.fields().get(Name::ContentType)?;
+    (!media_type::is_accepted(request, content_type)).then_some(BypassReason::Accept)
+}
+
+/// Whether the response may be stored if it turns out to be for everybody. A request for a part or with a condition, and
+/// one from which something would have to be withheld, is sent as it came instead. In the shared tier, a fetch speaks for
+/// all nodes.
+fn may_store(request: &RequestHead<'_>, received: &Received<'_>, rule: &CacheRule) -> bool {
+    let is_partial = |name: Name| {
+        matches!(
+            name,
+            Name::Range
+                | Name::IfMatch
+                | Name::IfModifiedSince
+                | Name::IfNoneMatch
+                | Name::IfRange
+                | Name::IfUnmodifiedSince
+        )
+    };
+    request.method == Method::Get
+        && rule.shared == SharedUse::Off
+        && is_for_all(request, received, rule)
+        && !request.fields.iter().any(|field| is_partial(field.id))
+}
+
+/// Counts the first field that keeps the request from sharing, and tells the operator of a new one.
+fn note(exchange: &Exchange<'_>, rule: &CacheRule) {
+    if let Some((field, why)) = bar(exchange.request.fields, &rule.policy, false, |_| false) {
+        exchange.core.shared.bypassed_for(field.name, why);
+    }
+}
