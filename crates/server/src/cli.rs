@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::logs::Filter;
+pub(crate) use backend_url::as_url;
 pub use pools::{AddArgs, BackendArgs, CheckPoolArgs, DrainArgs, PoolArgs, PoolOrder, PoolsArgs};
 pub use process::ProcessArgs;
 pub use replay::ReplayArgs;
@@ -81,6 +82,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Check a configuration and explain what it does
     Check(CheckArgs),
+    /// Ask for pages with another session, language, device or key, and name what is shared although it differs
+    Probe(ProbeArgs),
     /// Print the settings: as a file with every default, as JSON schema or as manual
     Config(ConfigArgs),
     /// Show the state of the running process: addresses, cache, backends
@@ -148,6 +151,34 @@ pub struct CheckArgs {
     /// Print only errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// The flags of `probe`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Each page is asked for twice past the cache, and with one thing changed at a time; where it
+differs, through a cache of its own with the rules of the configuration. The running process
+is not asked, and nothing of it is changed. Applications get GET requests as from visitors.
+
+Examples:
+  sandarac probe -c sandarac.toml http://example.org/ http://example.org/news
+  sandarac probe -b http://localhost:8000 http://example.org/
+  sandarac probe -c sandarac.toml -H 'Cookie: sessionid=4f…' http://example.org/account
+
+Exit status: 0 nothing is shared wrongly, 1 something is, 2 wrong usage or configuration.")]
+pub struct ProbeArgs {
+    /// The configuration with the rules and the backends
+    #[arg(short, long, value_name = "FILE", conflicts_with = "backend")]
+    pub config: Option<PathBuf>,
+    /// The application, without a configuration: the rules are the defaults
+    #[arg(short, long, value_name = "URL")]
+    pub backend: Vec<String>,
+    /// One more thing to change, such as a real session. Can be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// Complete URLs, as visitors know them
+    #[arg(required = true, value_name = "URL")]
+    pub urls: Vec<String>,
 }
 
 /// The flags of `config`.

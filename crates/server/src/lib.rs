@@ -21,6 +21,7 @@ pub mod logs;
 mod panic_report;
 mod php_fpm;
 mod predecessor;
+pub mod probe;
 pub mod process;
 pub mod recorder;
 pub mod replay;

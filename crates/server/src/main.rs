@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
 use sandarac_server::stderr::print_line;
-use sandarac_server::{check, commands, demo, replay, run, simulate, top};
+use sandarac_server::{check, commands, demo, probe, replay, run, simulate, top};
 
 fn main() -> ExitCode {
     match Cli::read(std::env::args_os()) {
@@ -36,6 +36,7 @@ fn perform(job: Job) -> Result<ExitCode, Failure> {
         Job::Run(args) => start(&args),
         Job::Other(Command::Demo(args)) => demo::demo(&args, run::accelerate),
         Job::Other(Command::Check(args)) => check::check(&args),
+        Job::Other(Command::Probe(args)) => probe::probe(&args),
         Job::Other(Command::Config(args)) => check::config(&args),
         Job::Other(Command::Status(args)) => commands::status(&args),
         Job::Other(Command::Stats(args)) => commands::stats(&args),

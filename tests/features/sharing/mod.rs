@@ -3,6 +3,7 @@
 mod corpus;
 mod fields;
 mod lifetimes;
+mod probe;
 
 use sandarac_test_support::{Req, get};
 
