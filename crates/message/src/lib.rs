@@ -13,6 +13,7 @@ pub mod decimal;
 pub mod dns_name;
 mod fields;
 mod fields_buf;
+pub mod forwarding;
 pub mod glob;
 mod head;
 pub mod hop;

@@ -15,6 +15,7 @@ use sandarac_config::Sticky;
 use sandarac_message::caching::{SURROGATE_CAPABILITY, SURROGATE_CAPABILITY_ESI};
 use sandarac_message::codings::Codings;
 use sandarac_message::conditional::{make_continuation, make_unconditional, make_validation};
+use sandarac_message::forwarding;
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::{Field, Fields, FieldsBuf, Method, Name, RequestHead, TooLarge, cookies, range};
 use sandarac_policy::{CacheRule, Edits, RequestParts, ResponseEdits, TlsParts};
@@ -254,13 +255,13 @@ impl<'a> Forward<'a> {
         {
             add_client_certificate(fields, &tls.certificates, forward)?;
         }
-        let peer = hop::Peer {
+        let peer = forwarding::Peer {
             address: self.requester.ip,
             scheme: self.requester.scheme,
             host: Some(self.requester.host).filter(|host| !host.is_empty()),
             trusted: self.requester.trusted,
         };
-        hop::set_forwarded(fields, &peer, self.introduction.forwarding)?;
+        forwarding::set_forwarded(fields, &peer, self.introduction.forwarding)?;
         hop::add_via(fields, self.request.version, &self.introduction.name)
     }
 }
@@ -321,7 +322,7 @@ mod tests {
                 certificate_forward: Some(sandarac_config::ClientCertificateForward::Leaf),
             },
             introduction: &Introduction {
-                forwarding: hop::Forwarding { x_forwarded: true, forwarded: false },
+                forwarding: forwarding::Forwarding { x_forwarded: true, forwarded: false },
                 underscores: false,
                 name: "sandarac".into(),
             },

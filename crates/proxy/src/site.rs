@@ -8,7 +8,7 @@ use crate::tier::SharedTier;
 use rustix::process::{Resource, getrlimit};
 use sandarac_config::{ClientCertificateForward, Config, Credentials, Network};
 use sandarac_message::Fields;
-use sandarac_message::hop::{Forwarding, client_address};
+use sandarac_message::forwarding::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
 use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
 use sandarac_policy::{PoolId, Route};

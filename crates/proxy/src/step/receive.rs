@@ -11,6 +11,7 @@ use crate::site::Site;
 use crate::unkeyed::is_keyed;
 use bytes::Bytes;
 use sandarac_message::caching::{BypassReason, StoreUse, store_use};
+use sandarac_message::forwarding;
 use sandarac_message::hop::{self, MaxForwards};
 use sandarac_message::target::{Form, PathError, Scheme, Target, other_readings, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, Name, RequestHead, Version};
@@ -58,7 +59,7 @@ pub(crate) fn receive<'a>(
     let target = Target::of(request).map_err(Fault::BadTarget)?;
     let ip = peer.client.map(|address| address.ip());
     let trusted = site.trusts(peer.listener, ip);
-    let told = || hop::told_scheme(request.fields);
+    let told = || forwarding::told_scheme(request.fields);
     let listener_scheme = site.scheme(peer.listener);
     match target.scheme.or(stated) {
         // Only a proxy before us, or the listener's configuration, can state that the client's connection was
