@@ -17,6 +17,19 @@ fn an_absolute_target_overrides_host() {
     assert_eq!(request.field("host"), Some("third.example"));
 }
 
+/// Regression: it was refused, although an empty path is `/` (RFC 9110 §4.2.3).
+#[test]
+fn an_absolute_target_with_a_query_and_no_path_has_the_path_of_the_root() {
+    let (proxy, origin) = cache(|_| reply(200).cache("max-age=60"));
+    assert_eq!(proxy.exchange(&get("http://www.example?x=/y")).expect(200).text(), "1");
+    assert_eq!(origin.last().target, "/?x=/y");
+    assert!(proxy.exchange(&get("/?x=/y").host("www.example")).is_hit());
+    assert!(proxy.exchange(&get("HTTP://www.example?x=/y")).is_hit());
+    proxy.exchange(&post("http://www.example?z", "body")).expect(200);
+    assert_eq!((origin.last().target.as_str(), origin.last().text().as_str()), ("/?z", "body"));
+    proxy.exchange(&get("?x")).expect(400);
+}
+
 /// Regression: any client could claim https, and the claim was forwarded to the origin (RFC 9110 §7.4).
 #[test]
 fn a_target_is_https_only_where_a_trusted_proxy_says_so() {

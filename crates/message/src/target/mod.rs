@@ -146,6 +146,18 @@ impl<'a> Target<'a> {
     }
 }
 
+/// An absolute form that has a query and no path, with the path that it means (RFC 9110 §4.2.3); `None` for other targets.
+/// [`Target::of`] refuses such a target as it was received.
+pub fn with_path(target: &[u8]) -> Option<Vec<u8>> {
+    if target.first() == Some(&b'/') {
+        return None;
+    }
+    let (_, rest) = Scheme::strip(target)?;
+    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).filter(|&at| rest[at] == b'?')?;
+    let (start, query) = target.split_at(target.len() - rest.len() + end);
+    Some([start, b"/", query].concat())
+}
+
 fn absolute(target: &[u8], method: Method) -> Result<Target<'_>, TargetError> {
     let (scheme, rest) = Scheme::strip(target).ok_or_else(|| {
         let named = target.windows(3).any(|window| window == b"://");
@@ -167,7 +179,7 @@ fn absolute(target: &[u8], method: Method) -> Result<Target<'_>, TargetError> {
         }
         None => &b"/"[..],
         Some(b'/') => path_and_query,
-        // Inserting the missing `/` would need a copy, and no client sends this.
+        // The missing `/` needs a copy: see [`with_path`].
         Some(_) => return Err(TargetError::Form),
     };
     Ok(Target { form: Form::Absolute, scheme: Some(scheme), authority: Some(authority), path_and_query })

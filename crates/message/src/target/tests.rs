@@ -26,6 +26,17 @@ fn read(request: &str) -> Result<(Form, String, String), TargetError> {
 }
 
 #[test]
+fn a_query_without_a_path_gets_one() {
+    let completed =
+        |target: &str| with_path(target.as_bytes()).map(|target| String::from_utf8(target).unwrap());
+    assert_eq!(completed("http://a?b/c").as_deref(), Some("http://a/?b/c"));
+    assert_eq!(completed("HTTPS://a:1?").as_deref(), Some("HTTPS://a:1/?"));
+    for target in ["/a?b", "http://a/b?c", "http://a", "*", "a:1", "?a", "ftp://a?b", ""] {
+        assert_eq!(completed(target), None, "{target}");
+    }
+}
+
+#[test]
 fn the_four_forms_are_read() {
     // RFC 9112 §3.2
     for (request, form, host, path) in [

@@ -36,7 +36,7 @@ use crate::tally::StatusClass;
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::caching::BypassReason;
-use sandarac_message::target::Scheme;
+use sandarac_message::target::{Scheme, with_path};
 use sandarac_message::{Field, Name, RequestHead, RequestHeadBuf, Version, hop};
 use sandarac_net::{Client, Incoming, Peer, boxed, wall};
 use sandarac_policy::Action;
@@ -68,6 +68,10 @@ pub(crate) async fn run(
 ) {
     let Incoming { mut head, expect_continue, began, deferred } = *incoming;
     let Deferred { site, mut judged, found } = deferred;
+    if let Some(target) = with_path(&head.target) {
+        // It was judged so.
+        head.target = target.into();
+    }
     let transaction = core.transaction();
     let tls = client.peer().tls.clone();
     if let Ok(Judged { facts, keys_certificate: true, .. }) = &judged {
