@@ -52,8 +52,27 @@ class Case:
 # What a browser sends.
 _CODINGS = {"Accept-Encoding": "gzip, deflate, br, zstd"}
 
+# The sixteen fields of a page that Chrome loads, with those of http.client.
+_CHROME = _CODINGS | {
+    "Connection": "keep-alive",
+    "Cache-Control": "max-age=0",
+    "sec-ch-ua": '"Chromium";v="140", "Not=A?Brand";v="24", "Google Chrome";v="140"',
+    "sec-ch-ua-mobile": "?0",
+    "sec-ch-ua-platform": '"Linux"',
+    "Upgrade-Insecure-Requests": "1",
+    "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
+    "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8",
+    "Sec-Fetch-Site": "none",
+    "Sec-Fetch-Mode": "navigate",
+    "Sec-Fetch-User": "?1",
+    "Sec-Fetch-Dest": "document",
+    "Accept-Language": "de-DE,de;q=0.9,en-US;q=0.8,en;q=0.7",
+    "Priority": "u=0, i",
+}
+
 CASES = [
     Case("hit-1k", "/1024"),
+    Case("hit-chrome", "/1024", fields=_CHROME),
     Case("hit-100k", "/102400"),
     # The bar: at most a tenth more than the same request and response with `Vary: Accept-Encoding`.
     Case("hit-vary", "/1024", host="vary.test", fields=_CODINGS),

@@ -348,6 +348,9 @@ fn explain_rule(rule: &CacheRule) -> String {
     for (status, ttl) in &policy.ttl_by_status {
         let _ = write!(text, ", {status} for {}", show_duration(*ttl));
     }
+    for (status, ttl) in &policy.forced_by_status {
+        let _ = write!(text, ", {status} for {} whatever it says", show_duration(*ttl));
+    }
     text.push_str(&explain_stale(rule));
     text.push_str(&explain_cookies(policy));
     let ignored: Vec<_> =

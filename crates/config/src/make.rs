@@ -20,6 +20,7 @@ use crate::php::expand_php;
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
+use crate::rules::ForcedTtl;
 use crate::section::Admin;
 use crate::shared::{shared_config, warn_of_unused_tier};
 use crate::suggest::closest;
@@ -438,7 +439,7 @@ fn check_cache(file: &File, report: &mut Report) {
         _ => None,
     });
     for (rules, place) in std::iter::once((&file.cache.rules, None)).chain(all) {
-        if rules.ttl.is_some() && rules.default_ttl.is_some() {
+        if matches!(rules.ttl, Some(ForcedTtl::All(_))) && rules.default_ttl.is_some() {
             let message = "`default_ttl` has no effect beside `ttl`, which overrides the backend";
             report.warning(place.clone(), message);
         }

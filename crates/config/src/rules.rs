@@ -20,8 +20,9 @@ settings! {
     pub(crate) struct RuleSettings {
         /// How long a response is fresh, overriding the backend. It applies to redirects and to the errors 404, 410 and
         /// 451 (under the profile rfc also 405 and 414), but not to other 4xx, which one client's fields may have
-        /// caused, to 5xx, or to statuses in `status_ttl`. `no-store` and `private` still apply.
-        ttl: Option<Duration> = None, unset "the lifetime from the backend" "\"10m\"";
+        /// caused, to 5xx, or to statuses in `status_ttl`. `no-store` and `private` still apply. A table gives each
+        /// status its own, for any status.
+        ttl: Option<ForcedTtl> = None, unset "the lifetime from the backend" "{ 404 = \"1m\" }";
         /// How long a response is fresh if the backend gives no lifetime: a page or an asset of one of the
         /// `default_ttl_types`.
         default_ttl: Option<Duration> = None, unset "2m; under the profile rfc 0s" "\"10m\"";
@@ -145,6 +146,32 @@ impl Value for CacheSettings {
 
     fn read(node: &Node<'_>, report: &mut Report) -> Option<CacheSettings> {
         report.section(node)
+    }
+
+    fn show(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A lifetime that overrides the backend's.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ForcedTtl {
+    /// Of all responses.
+    All(Duration),
+    /// By status.
+    ByStatus(Map<Status, Duration>),
+}
+
+impl Value for ForcedTtl {
+    fn kind() -> Kind {
+        Kind::Either(vec![<Duration as Value>::kind(), <Map<Status, Duration> as Value>::kind()])
+    }
+
+    fn read(node: &Node<'_>, report: &mut Report) -> Option<ForcedTtl> {
+        if node.get_ref().as_table().is_some() {
+            return <Map<Status, Duration> as Value>::read(node, report).map(ForcedTtl::ByStatus);
+        }
+        <Duration as Value>::read(node, report).map(ForcedTtl::All)
     }
 
     fn show(&self) -> Option<String> {
@@ -364,7 +391,14 @@ impl RuleSettings {
             bypass_fields: fields(&self.bypass_fields),
             request_directives: self.request_directives.unwrap_or(base.request_directives),
             store_set_cookie: self.store_set_cookie.unwrap_or(base.store_set_cookie),
-            forced_ttl: self.ttl.or(base.forced_ttl),
+            forced_ttl: match &self.ttl {
+                Some(ForcedTtl::All(ttl)) => Some(*ttl),
+                _ => base.forced_ttl,
+            },
+            forced_by_status: match &self.ttl {
+                Some(ForcedTtl::ByStatus(map)) => map.0.iter().map(ttl).collect(),
+                _ => base.forced_by_status,
+            },
             default_ttl: self.default_ttl.unwrap_or(base.default_ttl),
             guessed_types: match &self.default_ttl_types {
                 Some(types) => types.iter().map(|known| known.0.clone()).collect(),

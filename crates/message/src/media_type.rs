@@ -101,11 +101,6 @@ pub fn is_accepted(request: Fields<'_>, content_type: &[u8]) -> bool {
     })
 }
 
-/// Whether a client accepts bodies of every type.
-pub fn accepts_anything(request: Fields<'_>) -> bool {
-    is_accepted(request, b"*/*")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

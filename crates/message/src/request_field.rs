@@ -40,8 +40,7 @@ fn of_other(text: &[u8], value: &[u8]) -> FieldKind {
         *to = from.to_ascii_lowercase();
     }
     if lower == b"x-requested-with" {
-        // Browsers of Android send the name of their package.
-        return if value.eq_ignore_ascii_case(b"XMLHttpRequest") { Form } else { Harmless };
+        return if is_package(value) { Harmless } else { Form };
     }
     let of_name = NAMES.binary_search_by(|(known, _)| known.as_bytes().cmp(lower));
     if let Ok(at) = of_name {
@@ -49,6 +48,17 @@ fn of_other(text: &[u8], value: &[u8]) -> FieldKind {
     }
     let of_start = STARTS.iter().find(|(start, _)| lower.starts_with(start.as_bytes()));
     of_start.map_or(Unknown, |(_, kind)| *kind)
+}
+
+/// Whether a value is the name of a package of Android, such as `com.android.browser`, whose browsers send it with all
+/// requests. Everything else comes from scripts, and applications look for their words anywhere in it.
+fn is_package(value: &[u8]) -> bool {
+    let is_word = |word: &[u8]| {
+        word.first().is_some_and(u8::is_ascii_alphabetic)
+            && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    let is_script = value.to_ascii_lowercase().windows(14).any(|window| window == b"xmlhttprequest");
+    !is_script && value.contains(&b'.') && value.split(|&byte| byte == b'.').all(is_word)
 }
 
 /// The names that are not unknown, one a line as lists print them.
@@ -100,7 +110,7 @@ const STARTS: [(&str, FieldKind); 30] = [
 
 /// Names in lower case, sorted. Those of IANA's registry that a request can have are harmless except where they name
 /// somebody (`From`, `DPoP`, `Hobareg`, …) or choose a form.
-const NAMES: [(&str, FieldKind); 232] = [
+const NAMES: [(&str, FieldKind); 257] = [
     ("a-im", Form),
     ("accept-ch", Harmless),
     ("accept-datetime", Form),
@@ -108,7 +118,7 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("akamai-origin-hop", Harmless),
     ("alpn", Harmless),
     ("alt-used", Harmless),
-    ("amp-cache-transform", Harmless),
+    ("amp-cache-transform", Form),
     ("apply-to-redirect-ref", Harmless),
     ("available-dictionary", Harmless),
     ("b3", Harmless),
@@ -118,7 +128,7 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("c-man", Harmless),
     ("c-opt", Harmless),
     ("c-pep", Harmless),
-    ("caldav-timezones", Harmless),
+    ("caldav-timezones", Form),
     ("capsule-protocol", Harmless),
     ("cdn-loop", Harmless),
     ("cf-ray", Harmless),
@@ -134,6 +144,7 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("content-script-type", Harmless),
     ("content-style-type", Harmless),
     ("content-version", Harmless),
+    ("datastar-request", Form),
     ("dav", Harmless),
     ("default-style", Harmless),
     ("delta-base", Harmless),
@@ -159,6 +170,7 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("forwarded-host", Withheld),
     ("forwarded-proto", Withheld),
     ("front-end-https", Withheld),
+    ("fx-request", Form),
     ("getprofile", Harmless),
     ("host-override", Withheld),
     ("http2-settings", Harmless),
@@ -166,8 +178,8 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("if-schedule-tag-match", Harmless),
     ("include-referred-token-binding-id", Harmless),
     ("incremental", Harmless),
-    ("isolation", Harmless),
-    ("label", Harmless),
+    ("isolation", Form),
+    ("label", Form),
     ("last-event-id", Harmless),
     ("link", Harmless),
     ("lock-token", Harmless),
@@ -177,9 +189,9 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("newrelic", Harmless),
     ("next-action", Form),
     ("next-url", Form),
-    ("odata-isolation", Harmless),
-    ("odata-maxversion", Harmless),
-    ("odata-version", Harmless),
+    ("odata-isolation", Form),
+    ("odata-maxversion", Form),
+    ("odata-version", Form),
     ("opt", Harmless),
     ("ordering-type", Harmless),
     ("oscore", Harmless),
@@ -205,6 +217,7 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("rtt", Harmless),
     ("save-data", Harmless),
     ("schedule-reply", Harmless),
+    ("script-name", Withheld),
     ("sec-gpc", Harmless),
     ("sec-purpose", Harmless),
     ("sentry-trace", Harmless),
@@ -239,11 +252,14 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("x-amz-cf-id", Harmless),
     ("x-amzn-trace-id", Harmless),
     ("x-arr-ssl", Withheld),
+    ("x-astro-locals", Withheld),
+    ("x-astro-path", Withheld),
     ("x-azure-clientip", Withheld),
     ("x-azure-ref", Harmless),
     ("x-azure-requestchain", Harmless),
     ("x-azure-socketip", Withheld),
     ("x-backend-host", Withheld),
+    ("x-barba", Form),
     ("x-bluecoat-via", Harmless),
     ("x-client-data", Harmless),
     ("x-client-ip", Withheld),
@@ -253,7 +269,12 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("x-correlation-id", Harmless),
     ("x-country-code", Withheld),
     ("x-envoy-external-address", Withheld),
+    ("x-envoy-original-host", Withheld),
     ("x-envoy-original-path", Withheld),
+    ("x-external-path", Withheld),
+    ("x-forward-host", Withheld),
+    ("x-forward-proto", Withheld),
+    ("x-forwarded-base", Withheld),
     ("x-forwarded-context", Withheld),
     ("x-forwarded-contextpath", Withheld),
     ("x-forwarded-host-override", Withheld),
@@ -261,24 +282,31 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("x-forwarded-https", Withheld),
     ("x-forwarded-method", Withheld),
     ("x-forwarded-path", Withheld),
+    ("x-forwarded-pathbase", Withheld),
     ("x-forwarded-port", Withheld),
     ("x-forwarded-prefix", Withheld),
     ("x-forwarded-protocol", Withheld),
+    ("x-forwarded-request-uri", Withheld),
     ("x-forwarded-scheme", Withheld),
     ("x-forwarded-server", Withheld),
     ("x-forwarded-ssl", Withheld),
     ("x-forwarded-uri", Withheld),
     ("x-forwarded-url", Withheld),
+    ("x-fragment", Form),
     ("x-host", Withheld),
     ("x-host-override", Withheld),
+    ("x-http-destinationurl", Withheld),
     ("x-http-host-override", Withheld),
     ("x-http-method", Withheld),
     ("x-http-method-override", Withheld),
     ("x-http-path-override", Withheld),
     ("x-http-scheme", Withheld),
     ("x-https", Withheld),
+    ("x-ic-request", Form),
     ("x-imforwards", Harmless),
     ("x-ingress-path", Withheld),
+    ("x-invoke-error", Withheld),
+    ("x-invoke-output", Withheld),
     ("x-invoke-path", Withheld),
     ("x-invoke-query", Withheld),
     ("x-invoke-status", Withheld),
@@ -291,6 +319,7 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("x-nextjs-data", Form),
     ("x-nginx-proxy", Withheld),
     ("x-now-route-matches", Withheld),
+    ("x-nuxt-no-ssr", Withheld),
     ("x-original-forwarded-for", Withheld),
     ("x-original-host", Withheld),
     ("x-original-method", Withheld),
@@ -302,11 +331,14 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("x-original-uri", Withheld),
     ("x-original-url", Withheld),
     ("x-override-url", Withheld),
+    ("x-partial", Form),
     ("x-path", Withheld),
     ("x-proxy-host", Withheld),
     ("x-proxycontextpath", Withheld),
     ("x-purpose", Harmless),
     ("x-queue-start", Harmless),
+    ("x-react-router-prerender-data", Withheld),
+    ("x-react-router-spa-mode", Withheld),
     ("x-real-host", Withheld),
     ("x-real-ip", Harmless),
     ("x-replaced-path", Withheld),
@@ -314,6 +346,7 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("x-request-path", Withheld),
     ("x-request-start", Harmless),
     ("x-request-uri", Withheld),
+    ("x-rewrite", Withheld),
     ("x-rewrite-host", Withheld),
     ("x-rewrite-path", Withheld),
     ("x-rewrite-url", Withheld),
@@ -322,6 +355,8 @@ const NAMES: [(&str, FieldKind); 232] = [
     ("x-script-name", Withheld),
     ("x-sendfile-type", Harmless),
     ("x-server-name", Withheld),
+    ("x-spf-referer", Form),
+    ("x-splade", Form),
     ("x-ssl", Withheld),
     ("x-stripped-path", Withheld),
     ("x-turbo-request-id", Harmless),
@@ -437,7 +472,17 @@ mod tests {
             assert_eq!(kind_of(name), Form, "{name}");
         }
         let requested_with = |value: &[u8]| kind(Name::Other, b"X-Requested-With", value);
-        assert_eq!(requested_with(b"xmlhttprequest"), Form);
+        for script in [
+            "xmlhttprequest",
+            "x, XMLHttpRequest",
+            "XMLHttpRequest;x",
+            "fetch",
+            "swup",
+            "",
+            "a.XMLHttpRequest",
+        ] {
+            assert_eq!(requested_with(script.as_bytes()), Form, "{script}");
+        }
         assert_eq!(requested_with(b"com.example.browser"), Harmless);
     }
 }

@@ -97,6 +97,7 @@ impl Digest {
             request_directives,
             store_set_cookie,
             forced_ttl,
+            forced_by_status,
             ttl_by_status,
             vary,
             default_ttl: _,
@@ -129,6 +130,7 @@ impl Digest {
         self.flag(*request_directives);
         self.flag(*store_set_cookie);
         self.flag(forced_ttl.is_some());
+        self.set(forced_by_status.iter().map(|(status, _)| status.to_le_bytes().to_vec()).collect());
         self.set(ttl_by_status.iter().map(|(status, _)| status.to_le_bytes().to_vec()).collect());
         self.vary(vary);
     }
@@ -424,8 +426,8 @@ mod tests {
             let (request, response) = (Edits::default(), ResponseEdits::default());
             Route { action, request, response, ..route() }.rules_digest().unwrap()
         };
-        assert_eq!(hex(digest_with(|_| {})), "e60e98f2ac533404d5de2ca23f21eef9");
-        assert_eq!(hex(plain(Policy::safe())), "12d3be3ceb6a4cc44496a426a114b07d");
-        assert_eq!(hex(plain(Policy::rfc())), "88c0b36156051b3f889d5aa1877dc567");
+        assert_eq!(hex(digest_with(|_| {})), "d74d5b0f01d2ccde92609212fda59d77");
+        assert_eq!(hex(plain(Policy::safe())), "1fd6dfe92872c7a5f02fa25eb577b1a8");
+        assert_eq!(hex(plain(Policy::rfc())), "48c99302eadf667ca51803e44355826c");
     }
 }

@@ -22,6 +22,7 @@ use crate::tally::{StatusClass, TlsVersion, refused_text};
 use crate::{Counter, Fault, Record, tier};
 use rustls::ProtocolVersion;
 use sandarac_cache::{Intent, Key, Lookup};
+use sandarac_message::target::with_path;
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
@@ -67,7 +68,9 @@ impl Known<'_> {
         }
         let (object, flight, outcome) = match core.shared.store.lookup(key, &query, now) {
             Lookup::Hit(object) if object.body().is_whole() => (object, None, Outcome::Hit),
-            Lookup::Stale(object, flight) if object.body().is_whole() => (object, flight, Outcome::Stale),
+            Lookup::Stale(object, flight) if object.body().is_whole() && !is_apart => {
+                (object, flight, Outcome::Stale)
+            }
             other => return Err(Some((key, other))),
         };
         let form = received.route.compress.as_deref().map(|rule| recode::known(rule, head.fields, &object));
@@ -323,7 +326,11 @@ impl Service for Core {
     }
 
     fn answer(&self, peer: &Peer, request: &Request<'_>, client: &mut impl Responder) -> Answer<Deferred> {
-        self.answer_as(peer, request, client, None)
+        let Some(target) = with_path(request.head.target) else {
+            return self.answer_as(peer, request, client, None);
+        };
+        let request = Request { head: RequestHead { target: &target, ..request.head }, ..*request };
+        self.answer_as(peer, &request, client, None)
     }
 
     async fn exchange(&self, client: &mut dyn Client, request: Box<Incoming<Deferred>>) {

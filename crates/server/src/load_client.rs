@@ -80,6 +80,9 @@ pub(crate) struct LoadResponse {
     pub(crate) proxy_status: Option<Vec<u8>>,
     /// The first `Set-Cookie` value.
     pub(crate) set_cookie: Option<Vec<u8>>,
+    /// Where it leads, and what it says of its language and its readers: Location, Content-Language and
+    /// Access-Control-Allow-Origin.
+    pub(crate) told: Vec<u8>,
     /// The body, without chunk framing; empty if bodies are not kept.
     pub(crate) body: Vec<u8>,
 }
@@ -167,11 +170,14 @@ struct Head {
 fn read(response: &Response<'_>) -> Head {
     let fields = response.head.fields;
     let cache_status: Vec<&[u8]> = fields.all(Name::CacheStatus).collect();
+    let names: [&[u8]; 3] = [b"Location", b"Content-Language", b"Access-Control-Allow-Origin"];
+    let told: Vec<&[u8]> = names.into_iter().flat_map(|name| fields.all_named(name)).collect();
     let answer = LoadResponse {
         status: response.head.status,
         cache_status: (!cache_status.is_empty()).then(|| cache_status.join(&b',')),
         proxy_status: fields.all(Name::ProxyStatus).last().map(<[u8]>::to_vec),
         set_cookie: fields.get(Name::SetCookie).map(<[u8]>::to_vec),
+        told: told.concat(),
         body: Vec::new(),
     };
     Head { answer, framer: Framer::of_response(response.framing), keep: response.keep_alive }

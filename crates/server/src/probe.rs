@@ -42,11 +42,17 @@ impl Change {
             sandarac_message::is_token(name.as_bytes()) && !value.chars().any(char::is_control)
         };
         match field.filter(is_field) {
+            Some((name, value)) if name.eq_ignore_ascii_case("cookie") => {
+                Ok(Change::of(name, value, COOKIES))
+            }
             Some((name, value)) => Ok(Change::of(name, value, &by_field(name))),
             None => Err(Failure::Usage(format!("{line:?} is no field\n  help: write 'Accept-Language: de'"))),
         }
     }
 }
+
+/// The remedy for cookies.
+const COOKIES: &str = "name the cookie in `bypass_cookies` or `key_cookies`";
 
 fn by_field(name: &str) -> String {
     format!("send `Vary: {name}`, or set `key_fields = [\"{name}\"]`")
@@ -58,9 +64,8 @@ fn changes() -> Vec<Change> {
     let devices = "send `Vary: User-Agent`, or one page for all devices";
     let phone =
         "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 Chrome/140.0.0.0 Mobile Safari/537.36";
-    let cookies = "name the cookie in `bypass_cookies` or `key_cookies`";
     let mut changes = vec![
-        Change::of("Cookie", "session=probe", cookies),
+        Change::of("Cookie", "session=probe", COOKIES),
         Change::of("Authorization", "Bearer probe", "set `bypass_authorization = true`"),
         Change::of("Accept-Language", "de", languages),
         Change::of("Accept-Language", "ja", languages),
@@ -70,6 +75,7 @@ fn changes() -> Vec<Change> {
     let others = [
         ("Sec-CH-UA-Mobile", "?1"),
         ("X-API-Key", "probe"),
+        ("X-Forwarded-User", "probe"),
         ("Origin", "https://probe.example"),
         ("X-Requested-With", "XMLHttpRequest"),
         ("HX-Request", "true"),
@@ -115,7 +121,7 @@ pub fn probe(args: &ProbeArgs) -> Result<(), Failure> {
     match shared {
         0 => Ok(()),
         _ => Err(Failure::Failed(format!(
-            "{} shared although the page depends on it",
+            "{} shared although the page depends on it, or cannot be told",
             if shared == 1 { "one thing is".to_owned() } else { format!("{} are", count(shared, "thing")) }
         ))),
     }
@@ -125,10 +131,15 @@ pub fn probe(args: &ProbeArgs) -> Result<(), Failure> {
 async fn probe_one(asker: &mut Asker, changes: &[Change]) -> Result<(String, u64), String> {
     let plain = asker.pages(None).await?;
     let mut lines = vec![asker.keeping().await?];
+    if !plain.is_comparable() {
+        lines.push(
+            "  CANNOT BE COMPARED: it is another page each time it is asked for, in nearly every line".into(),
+        );
+        return Ok((lines.join("\n"), 1));
+    }
     if plain.changes() {
         lines.push(
-            "  changes from one request to the next; what is stored of it is the same for all its visitors"
-                .into(),
+            "  changes from one request to the next; if it is stored, all its visitors get the same".into(),
         );
     }
     let (mut same, mut wrong) = (Vec::new(), 0);

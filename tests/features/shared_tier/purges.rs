@@ -354,3 +354,17 @@ fn what_an_unsafe_request_has_removed_stays_removed_when_the_server_forgets() {
     assert!(fleet.follows("/page", "1") != "1");
     assert_ne!(fleet.first.get("/page").expect(200).text(), "1");
 }
+
+/// What a node stores although the response before could not be shared is fetched without asking the tier. Purges of other
+/// nodes reach it all the same.
+#[test]
+fn a_purge_reaches_what_was_fetched_past_the_tier() {
+    let fleet = Fleet::new(numbered(|request| match request.serial {
+        1 => reply(200).cache("no-store"),
+        _ => reply(200).cache("max-age=600"),
+    }));
+    assert_eq!(["1", "2"].map(|_| fleet.second.get("/page").expect(200).text()), ["1", "2"]);
+    assert!(fleet.second.get("/page").is_hit());
+    acknowledged(&fleet.first, &["purge", PAGE]);
+    assert_ne!(fleet.follows("/page", "2"), "2");
+}

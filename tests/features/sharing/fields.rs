@@ -1,6 +1,6 @@
 //! Request fields that may say who asks, or select a form of the page.
 
-use sandarac_test_support::{Gate, Origin, get, head, reply, within};
+use sandarac_test_support::{Gate, Origin, Reply, get, head, reply, within};
 
 use super::with;
 use crate::{before, labelled, numbered, sandarac, site};
@@ -44,8 +44,10 @@ fn what_is_said_to_be_for_all_is_shared_whatever_fields_a_request_has() {
     }
 }
 
+/// Behind a carrier's or an office's gateway all requests have a field. Pictures and scripts that others fetched are theirs
+/// too; what they fetch themselves may be a user's own.
 #[test]
-fn assets_with_a_lifetime_of_their_own_are_for_all_and_those_without_are_not() {
+fn assets_that_were_fetched_without_such_a_field_are_for_all() {
     let origin = Origin::new(numbered(|request| match request.path() {
         "/style" => reply(200).with("Content-Type", "text/css; charset=utf-8").cache("max-age=60"),
         "/logo" => reply(200).with("Content-Type", "image/png"),
@@ -53,9 +55,43 @@ fn assets_with_a_lifetime_of_their_own_are_for_all_and_those_without_are_not() {
     }));
     let proxy = sandarac().before(&origin).start();
     let ask = |target: &str| proxy.exchange(&with(target, &[("X-Msisdn", "49170")])).text();
-    assert_eq!([ask("/style"), ask("/style")], ["1", "1"]);
-    assert_eq!([ask("/logo"), ask("/logo")], ["2", "3"]);
-    assert_eq!([ask("/page"), ask("/page")], ["4", "5"]);
+    assert_eq!([ask("/style"), proxy.get("/style").text(), ask("/style")], ["1", "2", "2"]);
+    assert_eq!([proxy.get("/logo").text(), ask("/logo")], ["3", "4"]);
+    assert_eq!([proxy.get("/page").text(), ask("/page")], ["5", "6"]);
+}
+
+/// Regression: a user's own picture, fetched with the field of a login proxy, went to everybody.
+#[test]
+fn a_picture_that_was_fetched_with_such_a_field_is_for_its_owner() {
+    let (proxy, _origin) = before(|request| match request.field("x-forwarded-user") {
+        Some(user) => reply(200).with("Content-Type", "image/jpeg").cache("max-age=60").body(user),
+        None => reply(403),
+    });
+    assert_eq!(proxy.exchange(&with("/me.jpg", &[("X-Forwarded-User", "ann")])).text(), "ann");
+    proxy.get("/me.jpg").expect(403);
+    assert_eq!(proxy.exchange(&with("/me.jpg", &[("X-Forwarded-User", "bob")])).text(), "bob");
+}
+
+/// Regression: in grace, nobody with such a field fetched, and the page stayed old as long as only they came.
+#[test]
+fn a_request_with_a_key_does_not_get_what_is_stale_unless_the_backend_fails() {
+    let gate = Gate::new();
+    let hold = gate.clone();
+    let origin = Origin::new(move |request| match request.serial {
+        1 => reply(200)
+            .cache("public, max-age=0, s-maxage=1, stale-while-revalidate=600")
+            .with("Age", "2")
+            .body("old"),
+        2 => reply(200).cache("no-store").body("new"),
+        _ => Reply::none().hold(&hold),
+    });
+    gate.open();
+    let rule = "cache = { stale_if_error = \"1h\" }";
+    let proxy = sandarac().config(site(&origin.url(), rule, "")).start();
+    assert_eq!(proxy.get("/").text(), "old");
+    assert_eq!(proxy.exchange(&with("/", &[("X-App", "1")])).text(), "new");
+    let failed = proxy.exchange(&with("/", &[("X-App", "1")]));
+    assert_eq!((failed.status, failed.text().as_str()), (200, "old"), "{failed:?}");
 }
 
 #[test]
@@ -104,6 +140,23 @@ fn a_request_with_a_key_waits_for_nobody_and_nobody_for_it() {
     assert_eq!(other.response().text(), "Some(\"b\")");
     assert_eq!(proxy.get("/").text(), "None");
     assert_eq!(origin.count(), 3);
+}
+
+/// Regression: a hundred requests with made-up keys kept all places at the backend, long after their clients had left.
+#[test]
+fn a_request_with_a_key_ends_with_its_client() {
+    let gate = Gate::new();
+    let hold = gate.clone();
+    let (proxy, origin) = before(move |_| reply(200).cache("max-age=60").hold(&hold));
+    for (number, field) in ["X-API-Key", "HX-Request"].iter().enumerate() {
+        let mut client = proxy.connect();
+        client.send(with("/", &[(field, "a")]).to_bytes());
+        origin.reached(number + 1);
+        client.reset();
+    }
+    within("the connections to the backend to be closed", || (origin.open_connections() == 0).then_some(()));
+    assert_eq!(crate::stat(&proxy, "fetches_detached"), 0);
+    gate.open();
 }
 
 /// Its response says nothing of what others get.
@@ -181,6 +234,11 @@ fn x_requested_with_is_a_form_only_from_scripts() {
     let ask = |value: &str| proxy.exchange(&with("/", &[("X-Requested-With", value)])).text();
     assert_eq!(ask("com.android.browser"), "1");
     assert_eq!(ask("XMLHttpRequest"), "2");
+    // Applications look for the word anywhere, or only for the field.
+    for (number, value) in ["x, XMLHttpRequest", "XMLHttpRequest;x", "fetch", "swup", "1"].iter().enumerate()
+    {
+        assert_eq!(ask(value), (number + 3).to_string(), "{value}");
+    }
     assert_eq!([ask("org.example.app"), proxy.get("/").text()], ["1", "1"]);
 }
 

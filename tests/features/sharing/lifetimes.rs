@@ -158,7 +158,7 @@ fn a_page_that_says_nothing_is_not_for_a_client_that_wants_another_type() {
 
 /// The other way round, what the script got is no page, and keeps nobody from sharing the page.
 #[test]
-fn a_client_that_wants_another_type_leaves_no_mark() {
+fn data_for_one_client_keeps_nobody_from_sharing_the_page() {
     let (proxy, origin) = before(|request| match request.field("accept") {
         Some("application/json") => typed("application/json").body("{}"),
         _ => typed("text/html").body("<p>"),

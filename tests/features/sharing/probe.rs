@@ -50,6 +50,34 @@ fn a_wrong_language_or_device_is_named_and_fails() {
     assert!(said.contains("the same with                Cookie, Authorization, Accept-Language"), "{said}");
 }
 
+/// Regression: only bodies were compared, and a page of one line with a token in it was the same as any other.
+#[test]
+fn redirects_are_compared_and_what_cannot_be_is_said() {
+    let origin = Origin::new(|request| match request.path() {
+        "/" => {
+            let language = request.field("accept-language").unwrap_or("none").to_owned();
+            reply(301).with("Location", &format!("/{language}/"))
+        }
+        _ => {
+            reply(200).with("Content-Type", "text/html").body(format!("<p>news</p><i>{}</i>", request.serial))
+        }
+    });
+    let probe = |path: &str| {
+        sandarac()
+            .arg("probe")
+            .arg("-b")
+            .arg(origin.url())
+            .arg(format!("http://a.example{path}"))
+            .run()
+            .failure()
+            .stdout
+    };
+    let redirect = probe("/");
+    assert!(redirect.contains("DIFFERS, AND IS SHARED       Accept-Language: de"), "{redirect}");
+    let changing = probe("/news");
+    assert!(changing.contains("CANNOT BE COMPARED"), "{changing}");
+}
+
 #[test]
 fn the_rules_of_a_configuration_decide_and_more_fields_can_be_tried() {
     let origin = Origin::new(by_field);

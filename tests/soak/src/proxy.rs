@@ -128,7 +128,7 @@ impl Proxy {
             "threads = 2\n\n[[listen]]\naddress = \"{plain}\"\nhttp2 = true\n\n[[listen]]\naddress = \"{proxied}\"\n\
              proxy_protocol = true\n\n[[listen]]\naddress = \"{unix}\"\n\n[[listen]]\naddress = \"{tls}\"\n\
              tls = {{ certificates = {certificate} }}\n\n{}\
-             [cache]\nmemory = \"{limit_mib}MiB\"\nprofile = \"{profile}\"\n{tier}{extra}\n\n\
+             [cache]\nmemory = \"{limit_mib}MiB\"\nprofile = \"{profile}\"\nharmless_fields = [\"X-*\"]\n{tier}{extra}\n\n\
              [timeouts]\ndrain = \"{}s\"\n\n[purge]\nallow = [\"127.0.0.1\"]\n\n\
              [log]\naccess = \"{}\"\nformat = \"json\"\n",
             self.backends,

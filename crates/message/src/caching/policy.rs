@@ -64,6 +64,8 @@ pub struct Policy {
     /// Freshness that overrides the origin's, including `no-cache` and `must-revalidate`; `no-store`,
     /// `private` and the Authorization rule still apply.
     pub forced_ttl: Option<Duration>,
+    /// The same by status, for any status. It precedes `forced_ttl`.
+    pub forced_by_status: Vec<(u16, Duration)>,
     /// Freshness if neither the origin nor `ttl_by_status` nor a heuristic determines it, for statuses that
     /// may be cached heuristically.
     pub default_ttl: Duration,
@@ -115,6 +117,7 @@ impl Policy {
             request_directives: false,
             store_set_cookie: false,
             forced_ttl: None,
+            forced_by_status: Vec::new(),
             // Varnish's default_ttl: long enough for a rush, short enough not to surprise anyone later.
             default_ttl: Duration::from_secs(120),
             guessed_types: PAGES_AND_ASSETS.map(Glob::new).into(),

@@ -186,10 +186,34 @@ pub fn storability(
     // A rule for a status precedes one for all. A response that reports a failure must not be kept as long as
     // a page.
     let named = || policy.ttl_by_status.iter().any(|(status, _)| *status == response.status);
-    if policy.forced_ttl.is_some() && (blames_request(response.status) || response.status >= 500 || named()) {
-        let policy = Policy { forced_ttl: None, ..policy.clone() };
-        return storability(request, response, part, &policy, requested, received);
+    let by_status = policy.forced_by_status.iter().find(|(status, _)| *status == response.status);
+    let is_excepted = blames_request(response.status) || response.status >= 500 || named();
+    match by_status {
+        Some((_, ttl)) => {
+            let policy = Policy {
+                forced_ttl: Some(*ttl),
+                // A rule names it.
+                ttl_by_status: vec![(response.status, *ttl)],
+                ..policy.clone()
+            };
+            judge(request, response, &policy, requested, received)
+        }
+        None if policy.forced_ttl.is_some() && is_excepted => {
+            judge(request, response, &Policy { forced_ttl: None, ..policy.clone() }, requested, received)
+        }
+        None => judge(request, response, policy, requested, received),
     }
+}
+
+/// The same, where a forced lifetime is that of the status.
+fn judge(
+    request: &RequestHead<'_>,
+    response: &ResponseHead<'_>,
+    policy: &Policy,
+    requested: Timestamp,
+    received: Timestamp,
+) -> Storability {
+    let named = || policy.ttl_by_status.iter().any(|(status, _)| *status == response.status);
     let fields = response.fields;
     let targeted = targeted(fields);
     let directives = targeted.unwrap_or_else(|| ResponseDirectives::of(fields));
@@ -198,10 +222,15 @@ pub fn storability(
         (None, Some(directives)) => directives.lifetime(),
         (None, None) => directives.lifetime().or_else(|| expires(fields, received)),
     };
-    let is_for_all = targeted.is_some() || is_for_all(response, policy, &directives, stated.is_some());
-    if let Some(reason) = refusal(request, response, policy, &directives, stated.is_some(), is_for_all) {
+    // What is stale at once is for nobody but the one who validates it: public, max-age=0 is how some frameworks send what
+    // they know nothing of.
+    let is_ever_fresh = !stated.is_some_and(|ttl| ttl.is_zero());
+    let is_public = is_ever_fresh && (targeted.is_some() || says_public(policy, &directives));
+    if let Some(reason) = refusal(request, response, policy, &directives, stated.is_some(), is_public) {
         return Storability::NoStore(reason);
     }
+    // An asset that was fetched without a telling field is the same for all who see the page.
+    let is_for_all = is_public || (is_ever_fresh && stated.is_some() && is_asset(fields));
 
     let initial_age = initial_age(fields, requested, received);
     let no_cache = directives.no_cache && policy.forced_ttl.is_none();
@@ -211,6 +240,9 @@ pub fn storability(
     let is_guessed =
         policy.profile == Profile::Safe && policy.forced_ttl.is_none() && stated.is_none() && !named();
     let accepts = |content_type| media_type::is_accepted(request.fields, content_type);
+    if is_guessed && response.status == 204 && is_prefetch(request.fields) {
+        return Storability::NoStore(Reason::FormField);
+    }
     if is_guessed && !fields.get(Name::ContentType).is_none_or(accepts) {
         return Storability::NoStore(Reason::Accept);
     }
@@ -297,16 +329,21 @@ fn with_windows(
     }
 }
 
-/// Whether a response is said to be for everybody, whatever fields their requests have. Assets are the same for all
-/// who see the page.
-fn is_for_all(
-    response: &ResponseHead<'_>,
-    policy: &Policy,
-    directives: &ResponseDirectives,
-    explicit: bool,
-) -> bool {
-    let asset = || response.fields.get(Name::ContentType).is_some_and(media_type::is_asset);
-    directives.public || directives.s_maxage.is_some() || policy.forced_ttl.is_some() || (explicit && asset())
+/// Whether a response is said to be for everybody, whatever fields their requests have.
+fn says_public(policy: &Policy, directives: &ResponseDirectives) -> bool {
+    directives.public || directives.s_maxage.is_some() || policy.forced_ttl.is_some()
+}
+
+/// Whether a browser asks for a page that its user may never see. Some applications refuse that with 204.
+fn is_prefetch(request: Fields<'_>) -> bool {
+    let names: [&[u8]; 4] = [b"Sec-Purpose", b"Purpose", b"X-Purpose", b"X-Moz"];
+    names.into_iter().any(|name| request.all_named(name).next().is_some())
+}
+
+/// Whether a response is a style, a script, an image or a font, whichever of its media types counts.
+fn is_asset(fields: Fields<'_>) -> bool {
+    let mut types = fields.all(Name::ContentType).peekable();
+    types.peek().is_some() && types.all(media_type::is_asset)
 }
 
 /// The reason that forbids storing the response regardless of its lifetime, if any.
@@ -316,7 +353,7 @@ fn refusal(
     policy: &Policy,
     directives: &ResponseDirectives,
     explicit: bool,
-    is_for_all: bool,
+    is_public: bool,
 ) -> Option<Reason> {
     let fields = response.fields;
     let status = response.status;
@@ -352,13 +389,13 @@ fn refusal(
     if request.fields.has(Name::Authorization) && !shared {
         return Some(Reason::Authorization);
     }
-    if fields.get(Name::ContentType).is_some_and(media_type::is_stream) {
+    if fields.all(Name::ContentType).any(media_type::is_stream) {
         return Some(Reason::Stream);
     }
     let vary = VarySpec::of(fields, &policy.vary);
     // An error may be the answer to that field.
-    let is_for_all = is_for_all && status < 400;
-    match bar(request.fields, policy, is_for_all, |name| vary.has_name(name)) {
+    let is_public = is_public && status < 400;
+    match bar(request.fields, policy, is_public, |name| vary.has_name(name)) {
         Some((_, BypassReason::FormField)) => return Some(Reason::FormField),
         Some(_) => return Some(Reason::UnknownField),
         None => {}
@@ -435,6 +472,8 @@ fn guessed(
 fn may_be_guessed(response: &ResponseHead<'_>, policy: &Policy, directives: &ResponseDirectives) -> bool {
     directives.public
         || match response.fields.get(Name::ContentType) {
+            // Of several, readers take different ones.
+            Some(_) if response.fields.all(Name::ContentType).count() > 1 => false,
             Some(content_type) => media_type::is_one_of(content_type, &policy.guessed_types),
             None => {
                 matches!(response.status, 204 | 301 | 308 | 404 | 410)

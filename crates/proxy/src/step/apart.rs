@@ -1,5 +1,5 @@
 //! Apart: a request with a field that may say who asks, or that selects a form of the page. What is stored for
-//! everybody answers it. Otherwise it is fetched for its client alone: nobody waits for it, it leaves no mark, and its
+//! everybody answers it while it is fresh. Otherwise it is fetched for its client alone: nobody waits for it, it leaves no mark, and its
 //! response is stored only if that is for everybody too (RFC 9111 §3.5 has this rule for Authorization).
 
 use super::deliver::hit;
@@ -8,9 +8,11 @@ use super::miss::fetch_for_store;
 use super::pass::pass;
 use super::query::query;
 use super::received::Received;
+use super::stand_in::stand_in;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::is_for_all;
+use crate::handling::StandIn;
 use crate::pass_reason::PassReason;
 use crate::{Fault, tier};
 use sandarac_cache::{Intent, Key, Lookup, Object, Query};
@@ -38,24 +40,40 @@ pub(crate) async fn apart(
         let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, fields);
         (key, store.lookup(key, &asked, wall()))
     });
-    if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup
-        && barred(object, exchange.request.fields, rule).is_none()
+    let stored = match lookup {
+        Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => Some(object),
+        _ => None,
+    };
+    let stored = stored
+        .filter(|object| object.range().is_none() && barred(object, exchange.request.fields, rule).is_none());
+    // In its grace it would stay as it is, because nothing is fetched in the background.
+    if let Some(object) = stored.as_ref().filter(|object| object.lifetimes().is_fresh(wall()))
         && (tier::is_trusted(object, tier::now)
             || boxed(|| tier::may_serve(exchange, received, object)).await)
         && let Some(sent) = hit(exchange, down, object, &directives).await
     {
         return sent;
     }
-    drop(lookup);
     if directives.only_if_cached {
         return Err(Fault::NotCached);
     }
     note(exchange, rule);
     exchange.passing(PassReason::Bypass(why));
-    if !may_store(&exchange.request, received, rule) {
-        return pass(exchange, down, received, pool).await;
+    let sent = match may_store(&exchange.request, received, rule) {
+        true => fetch_for_store(exchange, down, received, pool, directives, store.open(key)).await,
+        false => pass(exchange, down, received, pool).await,
+    };
+    match (sent, stored) {
+        (Err(fault), Some(object))
+            if fault.is_origins()
+                && down.answered.is_none()
+                && object.lifetimes().usable_on_error(&directives, wall()) =>
+        {
+            exchange.origin_fault = Some(fault.log_text());
+            stand_in(exchange, down, &object, fault, StandIn::Failed).await
+        }
+        (sent, _) => sent,
     }
-    fetch_for_store(exchange, down, received, pool, directives, store.open(key)).await
 }
 
 /// The reason for which a stored object does not answer a request, although it is the right variant and fresh: a field of

@@ -107,7 +107,9 @@ async fn attend(
         exchange.trace = audience.begun();
         let asked = audience.asked().filter(|_| exchange.core.recorder.wants());
         exchange.trace.backend = asked.and_then(|backend| address(exchange.site, pool, backend));
-        if let Some(place) = exchange.core.shared.detach() {
+        // Nobody waits for a fetch apart from others, and what it brings may be of no use.
+        let is_alone = exchange.handling.pass.is_some();
+        if let Some(place) = (!is_alone).then(|| exchange.core.shared.detach()).flatten() {
             exchange.core.counters.one(Counter::FetchesDetached);
             sandarac_net::spawn(PanicPart::Fetch, move || async move {
                 fetch.await.leave();

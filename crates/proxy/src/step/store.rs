@@ -21,7 +21,7 @@ use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{
     Field, Fields, FieldsBuf, Name, RequestHead, ResponseHead, ResponseHeadBuf, StoredHead, Timestamp,
-    TooLarge, accel, date, media_type, tags,
+    TooLarge, accel, date, tags,
 };
 use sandarac_policy::{CacheRule, PoolId};
 use sandarac_tier::SharedCopy;
@@ -235,7 +235,7 @@ impl<'a> Landing<'a> {
     /// again. An error supersedes nothing, because it means that the origin could not tell (RFC 9111 §4.3.3).
     /// Neither does a response that concerns this one request, or is not stored because of it.
     fn leave(&self, flight: Flight, status: u16, reason: Reason, now: Timestamp) {
-        let is_of_request = reason.is_of_request() || self.is_of_request(reason);
+        let is_of_request = reason.is_of_request() || self.is_apart();
         let stays = status >= 500 || blames_request(status) || is_of_request;
         let flight = if stays { flight.sparing() } else { flight };
         let reason = if status >= 500 { Reason::ServerError } else { reason };
@@ -249,11 +249,10 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// Whether another request for the same target may well get another kind of response: this one has a field that may
-    /// say who asks, or accepts only some media types.
-    fn is_of_request(&self, reason: Reason) -> bool {
+    /// Whether another request for the same target may well get another kind of response, because this one has a field that
+    /// may say who asks.
+    fn is_apart(&self) -> bool {
         matches!(store_use(self.request, &self.rule.policy), StoreUse::Apart(_))
-            || (reason == Reason::NoFreshness && !media_type::accepts_anything(self.request.fields))
     }
 
     /// Notes and counts why a response is not stored.

@@ -79,7 +79,8 @@ impl Asker {
                 let why = String::from_utf8_lossy(response.proxy_status.as_deref().unwrap_or_default());
                 return Err(format!("the application does not answer: {why}"));
             }
-            Ok((response.status, response.body.clone()))
+            // Where a redirect leads is the page.
+            Ok((response.status, [&response.body[..], b"\n", &response.told].concat()))
         };
         Ok(Pages::new(page().await?, page().await?))
     }

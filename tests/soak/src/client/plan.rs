@@ -122,14 +122,20 @@ impl Visitor {
     }
 
     fn private(&mut self, line: &About) -> Ask {
-        let kind = self.random.pick(&["private", "no-store", "bearer", "vary"]);
+        // Under rfc, a field that nobody knows is no reason not to share.
+        let kinds: &[_] = match self.stage.profile {
+            Profile::Safe => &["private", "no-store", "bearer", "vary", "keyed"],
+            Profile::Rfc => &["private", "no-store", "bearer", "vary"],
+        };
+        let kind = self.random.pick(kinds);
         let target = format!("/private/{kind}/{}", self.random.below(5));
-        let nobody = kind == "vary" && self.random.percent(30);
+        let nobody = matches!(kind, "vary" | "keyed") && self.random.percent(30);
         let user = if nobody { "-".to_owned() } else { line.user.clone() };
         let ask = Ask::get(Pool::Cache, target, Wants::Private { user: user.clone() });
         match kind {
             _ if nobody => ask,
             "bearer" => ask.with("Authorization", format!("Bearer {user}")),
+            "keyed" => ask.with("Api-User", user),
             _ => ask.with("Cookie", format!("user={user}")),
         }
     }

@@ -456,6 +456,23 @@ fn the_safe_profile_has_a_default_lifetime_and_negative_caching_by_status() {
 }
 
 #[test]
+fn a_lifetime_by_status_overrides_the_origin_but_not_its_prohibitions() {
+    let mut exchange = Exchange { status: 404, ..safe() };
+    exchange.policy.forced_by_status = vec![(404, Duration::from_secs(60)), (403, Duration::from_secs(5))];
+    // WordPress sends its pages for what is not there so.
+    let lifetimes = exchange.lifetimes("Cache-Control: no-cache, must-revalidate, max-age=0");
+    assert_eq!((lifetimes.ttl(NOW), lifetimes.no_cache()), (60, false));
+    assert_eq!(exchange.reason("Cache-Control: no-store"), Reason::NoStore);
+    assert_eq!(exchange.reason("Cache-Control: private"), Reason::Private);
+    exchange.status = 403;
+    assert_eq!(exchange.lifetimes("A: 1").ttl(NOW), 5);
+    exchange.status = 200;
+    assert!(!exchange.reused("Cache-Control: max-age=0"));
+    exchange.policy.forced_ttl = Some(Duration::from_secs(600));
+    assert_eq!(exchange.lifetimes("Cache-Control: max-age=0").ttl(NOW), 600);
+}
+
+#[test]
 fn lifetimes_are_bounded_and_forced() {
     let mut exchange = rfc();
     exchange.policy.min_ttl = Duration::from_secs(10);
