@@ -314,7 +314,7 @@ fn a_reload_while_draining_is_refused() {
     assert!(output.stderr.contains("nothing is reloaded: this process is draining and ends"), "{output:?}");
     assert_eq!(output.status.code(), Some(1));
     let told = || proxy.stderr().matches("sandarac: nothing is reloaded: this process is draining").count();
-    assert_eq!(told(), 1);
+    within("the refusal to be logged", || (told() == 1).then_some(()));
     proxy.signal(Signal::Hangup);
     within("the signal to be answered", || (told() == 2).then_some(()));
     gate.open();
