@@ -262,16 +262,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::written::fields;
 
     const RECEIVED: Timestamp = Timestamp::from_secs(1_795_219_200);
     const EARLY: &str = "Sun, 01 Nov 2026 00:00:00 GMT";
     const LATE: &str = "Tue, 10 Nov 2026 00:00:00 GMT";
     /// 21 November 2026, when the response was received.
     const DATE: &str = "Sat, 21 Nov 2026 00:00:00 GMT";
-
-    fn fields(text: &str) -> FieldsBuf {
-        text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
-    }
 
     fn outcome(role: Role, method: &str, request: &str, response: &str) -> Evaluation {
         let method = Method::of(method.as_bytes());

@@ -36,10 +36,10 @@ pub fn set_forwarded(
     peer: &Peer<'_>,
     forwarding: Forwarding,
 ) -> Result<(), TooLarge> {
-    let (elements, addresses) = match peer.trusted {
-        true => (elements_told(fields.view()), addresses_told(fields.view())),
-        false => (Vec::new(), Vec::new()),
-    };
+    // Only what the proxy did not send is made of what it sent.
+    let lacks = |wanted, name| peer.trusted && wanted && !fields.view().has(name);
+    let elements = lacks(forwarding.forwarded, Name::Forwarded).then(|| elements_told(fields.view()));
+    let addresses = lacks(forwarding.x_forwarded, Name::XForwardedFor).then(|| addresses_told(fields.view()));
     let host = host_told(fields.view()).filter(|_| peer.trusted).map(<[u8]>::to_vec);
     fields.retain_names(|name| match name {
         Name::Forwarded => peer.trusted && forwarding.forwarded,
@@ -48,11 +48,11 @@ pub fn set_forwarded(
         }
         _ => true,
     });
-    if forwarding.forwarded && !elements.is_empty() && !fields.view().has(Name::Forwarded) {
-        fields.add(Name::Forwarded, &elements)?;
-    }
-    if forwarding.x_forwarded && !addresses.is_empty() && !fields.view().has(Name::XForwardedFor) {
-        fields.add(Name::XForwardedFor, &addresses)?;
+    let made = [(Name::Forwarded, elements), (Name::XForwardedFor, addresses)];
+    for (name, value) in made {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            fields.add(name, &value)?;
+        }
     }
     if forwarding.forwarded {
         append(fields, Name::Forwarded, |value| write_element(value, peer))?;
@@ -251,16 +251,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn fields(text: &str) -> FieldsBuf {
-        text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
-    }
-
-    fn lines(fields: &FieldsBuf) -> String {
-        let mut out = Vec::new();
-        fields.encode(&mut out);
-        String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end().to_owned()
-    }
+    use crate::written::{fields, lines};
 
     const BOTH: Forwarding = Forwarding { x_forwarded: true, forwarded: true };
 

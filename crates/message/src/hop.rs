@@ -225,16 +225,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn fields(text: &str) -> FieldsBuf {
-        text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
-    }
-
-    fn lines(fields: &FieldsBuf) -> String {
-        let mut out = Vec::new();
-        fields.encode(&mut out);
-        String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end().to_owned()
-    }
+    use crate::written::{fields, lines};
 
     fn strip(fields: &mut FieldsBuf) {
         let before = fields.clone();

@@ -34,6 +34,8 @@ mod time;
 mod tokens;
 pub mod vary;
 mod weighted;
+#[cfg(test)]
+mod written;
 
 pub use fields::{Field, Fields, Lines, MAX_HEAD, MAX_NAME, Run, Span};
 pub use fields_buf::{FieldsBuf, TooLarge};

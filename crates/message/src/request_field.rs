@@ -61,12 +61,6 @@ fn is_package(value: &[u8]) -> bool {
     !is_script && value.contains(&b'.') && value.split(|&byte| byte == b'.').all(is_word)
 }
 
-/// The names that are not unknown, one a line as lists print them.
-pub fn listed() -> impl Iterator<Item = (String, FieldKind)> {
-    let starts = STARTS.iter().map(|(start, kind)| (format!("{start}*"), *kind));
-    NAMES.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).chain(starts)
-}
-
 /// More than any listed name has.
 const LONGEST: usize = 48;
 

@@ -1,6 +1,7 @@
 //! The command line, and its conversion to settings.
 
 mod backend_url;
+mod header;
 mod hints;
 mod pools;
 mod process;
@@ -16,6 +17,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::logs::Filter;
 pub(crate) use backend_url::as_url;
+pub(crate) use header::{header, no_header};
 pub use pools::{AddArgs, BackendArgs, CheckPoolArgs, DrainArgs, PoolArgs, PoolOrder, PoolsArgs};
 pub use process::ProcessArgs;
 pub use replay::ReplayArgs;

@@ -15,7 +15,7 @@ use sandarac_message::target::Scheme;
 use sandarac_policy::{Action, Forward, Route, Routes, SharedUse};
 
 use crate::check;
-use crate::cli::ProbeArgs;
+use crate::cli::{ProbeArgs, as_url, header, no_header};
 use crate::failure::Failure;
 use crate::human::count;
 use crate::process::Process;
@@ -37,17 +37,14 @@ impl Change {
 
     /// One of the command line.
     fn read(line: &str) -> Result<Change, Failure> {
-        let field = line.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
-        let is_field = |(name, value): &(&str, &str)| {
-            sandarac_message::is_token(name.as_bytes()) && !value.chars().any(char::is_control)
-        };
-        match field.filter(is_field) {
-            Some((name, value)) if name.eq_ignore_ascii_case("cookie") => {
-                Ok(Change::of(name, value, COOKIES))
-            }
-            Some((name, value)) => Ok(Change::of(name, value, &by_field(name))),
-            None => Err(Failure::Usage(format!("{line:?} is no field\n  help: write 'Accept-Language: de'"))),
+        let (name, value) = header(line)?;
+        if !sandarac_message::is_token(name.as_bytes()) || value.chars().any(char::is_control) {
+            return Err(no_header(line));
         }
+        Ok(match name.eq_ignore_ascii_case("cookie") {
+            true => Change::of(name, value, COOKIES),
+            false => Change::of(name, value, &by_field(name)),
+        })
     }
 }
 
@@ -176,7 +173,7 @@ fn config(args: &ProbeArgs) -> Result<Config, Failure> {
     match (&args.config, &args.backend[..]) {
         (Some(path), []) => Ok(check::load(Path::new(path), None)?.0),
         (None, [_, ..]) => {
-            let backends: Vec<_> = args.backend.iter().map(|url| crate::cli::as_url(url)).collect();
+            let backends: Vec<_> = args.backend.iter().map(|url| as_url(url)).collect();
             let text = format!(
                 "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.app]\nbackends = {backends:?}\n[[route]]\npool = \"app\"\n"
             );

@@ -185,15 +185,15 @@ pub fn storability(
     }
     // A rule for a status precedes one for all. A response that reports a failure must not be kept as long as
     // a page.
-    let named = || policy.ttl_by_status.iter().any(|(status, _)| *status == response.status);
-    let by_status = policy.forced_by_status.iter().find(|(status, _)| *status == response.status);
-    let is_excepted = blames_request(response.status) || response.status >= 500 || named();
-    match by_status {
-        Some((_, ttl)) => {
+    let is_excepted = blames_request(response.status)
+        || response.status >= 500
+        || of_status(&policy.ttl_by_status, response.status).is_some();
+    match of_status(&policy.forced_by_status, response.status) {
+        Some(ttl) => {
             let policy = Policy {
-                forced_ttl: Some(*ttl),
+                forced_ttl: Some(ttl),
                 // A rule names it.
-                ttl_by_status: vec![(response.status, *ttl)],
+                ttl_by_status: vec![(response.status, ttl)],
                 ..policy.clone()
             };
             judge(request, response, &policy, requested, received)
@@ -213,7 +213,6 @@ fn judge(
     requested: Timestamp,
     received: Timestamp,
 ) -> Storability {
-    let named = || policy.ttl_by_status.iter().any(|(status, _)| *status == response.status);
     let fields = response.fields;
     let targeted = targeted(fields);
     let directives = targeted.unwrap_or_else(|| ResponseDirectives::of(fields));
@@ -237,8 +236,10 @@ fn judge(
     let validator = fields.has(Name::Etag) || fields.has(Name::LastModified);
     // An origin that wants each use validated, and says no more, sends what may change with the next request.
     let validates = policy.profile == Profile::Safe && directives.must_revalidate && validator;
-    let is_guessed =
-        policy.profile == Profile::Safe && policy.forced_ttl.is_none() && stated.is_none() && !named();
+    let is_guessed = policy.profile == Profile::Safe
+        && policy.forced_ttl.is_none()
+        && stated.is_none()
+        && of_status(&policy.ttl_by_status, response.status).is_none();
     let accepts = |content_type| media_type::is_accepted(request.fields, content_type);
     if is_guessed && response.status == 204 && is_prefetch(request.fields) {
         return Storability::NoStore(Reason::FormField);
@@ -327,6 +328,11 @@ fn with_windows(
         flags: flags.into_iter().filter(|(_, set)| *set).fold(fresh.flags, |flags, (flag, _)| flags | flag),
         ..fresh
     }
+}
+
+/// The lifetime that rules by status give to one.
+fn of_status(rules: &[(u16, Duration)], status: u16) -> Option<Duration> {
+    rules.iter().find(|(named, _)| *named == status).map(|(_, ttl)| *ttl)
 }
 
 /// Whether a response is said to be for everybody, whatever fields their requests have.
@@ -443,8 +449,8 @@ fn guessed(
     if directives.no_cache {
         return None;
     }
-    if let Some((_, ttl)) = policy.ttl_by_status.iter().find(|(status, _)| *status == response.status) {
-        return Some(*ttl);
+    if let Some(ttl) = of_status(&policy.ttl_by_status, response.status) {
+        return Some(ttl);
     }
     // RFC 9111 §5.4 gives Pragma no meaning in a response. But an origin that sends it alone wants no
     // caching, and obeying it only overrides our own estimate.
@@ -500,7 +506,7 @@ pub fn blames_request(status: u16) -> bool {
 /// have caused it: a firewall in front of the origin sends 403, a server 400 and an application 500, even if
 /// `Cache-Control` is set for all responses.
 fn error_reason(status: u16, policy: &Policy) -> Option<Reason> {
-    if policy.profile != Profile::Safe || policy.ttl_by_status.iter().any(|(named, _)| *named == status) {
+    if policy.profile != Profile::Safe || of_status(&policy.ttl_by_status, status).is_some() {
         return None;
     }
     match status {

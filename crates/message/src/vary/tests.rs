@@ -4,10 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::FieldsBuf;
-
-fn fields(text: &str) -> FieldsBuf {
-    text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
-}
+use crate::written::fields;
 
 fn spec(text: &str) -> VarySpec {
     VarySpec::of(fields(text).view(), &VaryRule::default())

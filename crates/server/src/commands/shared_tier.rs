@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::admin::{AskShared, SharedContent, SharedEntry};
-use crate::cli::{PurgeArgs, SharedArgs, SharedCommand};
+use crate::cli::{PurgeArgs, SharedArgs, SharedCommand, header};
 use crate::commands::output::{json, table};
 use crate::failure::Failure;
 use crate::human::count;
@@ -42,10 +42,7 @@ pub(super) fn verify(args: &PurgeArgs) -> Result<(), Failure> {
 
 /// The fields of the request.
 fn fields(args: &SharedArgs) -> Result<Vec<(String, String)>, Failure> {
-    let field = |line: &String| match line.split_once(':') {
-        Some((name, value)) => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        None => Err(Failure::Usage(format!("{line:?} is no field\n  help: write 'Accept-Language: de'"))),
-    };
+    let field = |line: &String| header(line).map(|(name, value)| (name.to_owned(), value.to_owned()));
     args.headers.iter().map(field).collect()
 }
 

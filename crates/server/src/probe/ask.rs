@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandarac_cache::{Purge, Store};
-use sandarac_message::target::Scheme;
+use sandarac_message::target::{Scheme, Target, with_path};
+use sandarac_message::{Fields, Method, RequestHead, Version};
 use sandarac_net::{ListenAddress, wall};
 
 use super::compare::Pages;
@@ -28,20 +29,22 @@ impl Url {
     pub(super) fn read(text: &str) -> Result<Url, Failure> {
         let refuse =
             || Failure::Usage(format!("{text:?} is no URL\n  help: write http://localhost:8080/news"));
-        let (scheme, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
-            (Some(rest), _) => (Scheme::Http, rest),
-            (_, Some(rest)) => (Scheme::Https, rest),
-            _ => return Err(refuse()),
+        let shown = text.split('#').next().unwrap_or_default().as_bytes();
+        let completed = with_path(shown);
+        let head = RequestHead {
+            method: Method::Get,
+            method_text: b"GET",
+            target: completed.as_deref().unwrap_or(shown),
+            version: Version::Http10,
+            fields: Fields::default(),
         };
-        let rest = rest.split('#').next().unwrap_or_default();
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (host, path) = rest.split_at(end);
-        let is_text = !rest.bytes().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control());
-        if host.is_empty() || !is_text {
+        let Ok(Target { scheme: Some(scheme), authority: Some(authority), path_and_query, .. }) =
+            Target::of(&head)
+        else {
             return Err(refuse());
-        }
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        Ok(Url { text: text.to_owned(), scheme, host: host.to_owned(), target: format!("{slash}{path}") })
+        };
+        let own = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Url { text: text.to_owned(), scheme, host: own(authority.text), target: own(path_and_query) })
     }
 }
 

@@ -1,10 +1,5 @@
 use super::*;
-
-fn lines(fields: &FieldsBuf) -> String {
-    let mut out = Vec::new();
-    fields.encode(&mut out);
-    String::from_utf8(out).unwrap().replace("\r\n", "\n").trim_end().to_owned()
-}
+use crate::written::lines;
 
 fn freshened(stored: &str, update: &str) -> String {
     lines(&freshen(fields(stored).view(), fields(update).view()).unwrap())

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::range::ContentRange;
+use crate::written::fields;
 use crate::{FieldsBuf, Method, RequestHead, ResponseHead, Timestamp, Version, date};
 
 /// The time when every response of these tests arrives: 21 November 2026, and half a second.
@@ -26,9 +27,17 @@ fn later(seconds: u64) -> Timestamp {
     NOW.plus(Duration::from_secs(seconds))
 }
 
-/// Fields written one per line.
-fn fields(text: &str) -> FieldsBuf {
-    text.lines().map(|line| line.split_once(": ").unwrap_or((line.trim_end_matches(':'), ""))).collect()
+/// How a request with these fields may use the store.
+fn uses(method: &str, request: &str, policy: &Policy) -> StoreUse {
+    let fields = fields(request);
+    let head = RequestHead {
+        method: Method::of(method.as_bytes()),
+        method_text: method.as_bytes(),
+        target: b"/",
+        version: Version::Http11,
+        fields: fields.view(),
+    };
+    store_use(&head, policy)
 }
 
 struct Exchange {

@@ -2,30 +2,18 @@
 
 use super::*;
 
-fn uses(request: &str, policy: &Policy) -> StoreUse {
-    let fields = fields(request);
-    let head = RequestHead {
-        method: Method::Get,
-        method_text: b"GET",
-        target: b"/",
-        version: Version::Http11,
-        fields: fields.view(),
-    };
-    store_use(&head, policy)
-}
-
 #[test]
 fn a_field_that_may_identify_somebody_keeps_its_request_apart() {
     let mut policy = Policy::safe();
-    assert_eq!(uses("X-API-Key: a", &policy), StoreUse::Apart(BypassReason::UnknownField));
-    assert_eq!(uses("HX-Request: true", &policy), StoreUse::Apart(BypassReason::FormField));
-    assert_eq!(uses("X-API-Key: a\nCookie: a=b", &policy), StoreUse::Bypass(BypassReason::Cookie));
-    assert_eq!(uses("Accept: a/b\nSec-Fetch-Mode: cors\nCF-IPCountry: DE", &policy), StoreUse::Shared);
-    assert_eq!(uses("X-API-Key: a\nHX-Request: true", &Policy::rfc()), StoreUse::Shared);
+    assert_eq!(uses("GET", "X-API-Key: a", &policy), StoreUse::Apart(BypassReason::UnknownField));
+    assert_eq!(uses("GET", "HX-Request: true", &policy), StoreUse::Apart(BypassReason::FormField));
+    assert_eq!(uses("GET", "X-API-Key: a\nCookie: a=b", &policy), StoreUse::Bypass(BypassReason::Cookie));
+    assert_eq!(uses("GET", "Accept: a/b\nSec-Fetch-Mode: cors\nCF-IPCountry: DE", &policy), StoreUse::Shared);
+    assert_eq!(uses("GET", "X-API-Key: a\nHX-Request: true", &Policy::rfc()), StoreUse::Shared);
     policy.harmless_fields = vec![crate::glob::Glob::new("x-api-*")];
     policy.bypass_fields = vec![crate::glob::Glob::new("origin")];
-    assert_eq!(uses("X-API-KEY: a", &policy), StoreUse::Shared);
-    assert_eq!(uses("Origin: a", &policy), StoreUse::Bypass(BypassReason::BypassField));
+    assert_eq!(uses("GET", "X-API-KEY: a", &policy), StoreUse::Shared);
+    assert_eq!(uses("GET", "Origin: a", &policy), StoreUse::Bypass(BypassReason::BypassField));
 }
 
 #[test]

@@ -501,20 +501,10 @@ fn lifetimes_are_bounded_and_forced() {
 
 #[test]
 fn uncacheable_requests_bypass_as_in_the_built_in_vcl() {
-    let bypass = |method: &str, request: &str, policy: &Policy| {
-        let fields = fields(request);
-        let head = RequestHead {
-            method: Method::of(method.as_bytes()),
-            method_text: method.as_bytes(),
-            target: b"/",
-            version: Version::Http11,
-            fields: fields.view(),
-        };
-        match store_use(&head, policy) {
-            StoreUse::Bypass(why) => Some(why),
-            StoreUse::Shared => None,
-            StoreUse::Apart(why) => panic!("{request}: apart, {why:?}"),
-        }
+    let bypass = |method: &str, request: &str, policy: &Policy| match uses(method, request, policy) {
+        StoreUse::Bypass(why) => Some(why),
+        StoreUse::Shared => None,
+        StoreUse::Apart(why) => panic!("{request}: apart, {why:?}"),
     };
     let (safe, rfc) = (Policy::safe(), Policy::rfc());
     for (method, request, in_safe, in_rfc) in [
