@@ -52,6 +52,32 @@ fn stale_if_error_stands_in_for_errors() {
     }
 }
 
+/// Regression: what had come of the new response took the place of the old one, and the next visitor got an error.
+#[test]
+fn a_response_that_breaks_off_leaves_the_stale_one_for_the_next() {
+    for (coming, len) in [("little", 10), ("enough for a part", 40_000)] {
+        let (proxy, origin) = cache(move |request| match request.serial {
+            1 => stale(", stale-if-error=600").with("ETag", "\"1\"").body("old"),
+            2 => reply(200)
+                .cache("max-age=60")
+                .with("ETag", "\"2\"")
+                .length(len + 1)
+                .body(vec![b'n'; len])
+                .cut(),
+            _ => reply(503),
+        });
+        proxy.get("/");
+        proxy.connect().send(get("/").to_bytes()).read_to_end();
+        let next = proxy.get("/").expect(200);
+        assert_eq!(
+            (next.text().as_str(), next.cache_parameter("fwd-status").as_deref()),
+            ("old1", Some("503")),
+            "{coming}"
+        );
+        assert_eq!(origin.count(), 3);
+    }
+}
+
 #[test]
 fn stale_if_error_does_not_hide_other_answers() {
     let (proxy, _origin) = cache(|request| match request.serial {

@@ -31,9 +31,11 @@ const MOST_BESIDE: usize = 16;
 enum Superseded<'a> {
     /// When the new object enters it.
     Now,
+    /// A whole one when the new object is whole, so that it stands in if the body breaks off; others at once.
+    WhenWhole,
     /// When the new object is whole. It is combined with this stored part, which must survive if the rest does
     /// not arrive.
-    Later(&'a Arc<Object>),
+    WhenCombined(&'a Arc<Object>),
 }
 
 impl Store {
@@ -61,7 +63,7 @@ impl Store {
         let object =
             Arc::new(parts.build(Content::Arriving(Arc::new(arriving)), stored.then(|| self.budget.clone())));
         let expected = expected.and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
-        let superseded = part.map_or(Superseded::Now, Superseded::Later);
+        let superseded = part.map_or(Superseded::WhenWhole, Superseded::WhenCombined);
         self.land(landing, &object, stored, &tags, expected, superseded);
         BodyWriter::new(self.clone(), object, limit, resumable, combination)
     }
@@ -252,24 +254,29 @@ impl Store {
             if self.purges.meets(landing.begun.purges, landing.key, tags) {
                 return false;
             }
-            let replaces = match superseded {
-                Superseded::Now => true,
-                // A purge of the part is one of its bytes, whatever tags the new response has.
-                Superseded::Later(part) if shard.slot_of(part).is_none() || part.is_condemned() => {
-                    return false;
-                }
-                Superseded::Later(_) => false,
+            // A purge of the part is one of its bytes, whatever tags the new response has.
+            if let Superseded::WhenCombined(part) = superseded
+                && (shard.slot_of(part).is_none() || part.is_condemned())
+            {
+                return false;
+            }
+            let stays = |other: &Object| match superseded {
+                Superseded::Now => false,
+                Superseded::WhenWhole => other.is_complete(),
+                Superseded::WhenCombined(_) => true,
             };
-            let most = self.settings().max_variants;
-            let same = |(at, (slot, other)): (usize, (u32, &Arc<Object>))| {
-                let goes = replaces && other.vary() == object.vary();
-                (goes || at + 1 >= most).then_some(slot)
-            };
-            let slots: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(same).collect();
-            removed.extend(slots.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
-            if replaces && let Some(before) = removed.iter().find(|other| other.vary() == object.vary()) {
+            let is_same = |other: &Object| other.vary() == object.vary();
+            if !matches!(superseded, Superseded::WhenCombined(_))
+                && let Some((_, before)) = shard.variants(landing.key).find(|(_, other)| is_same(other))
+            {
                 object.inherit(before);
             }
+            let most = self.settings().max_variants;
+            let goes = |(at, (slot, other)): (usize, (u32, &Arc<Object>))| {
+                (is_same(other) && !stays(other) || at + 1 >= most).then_some(slot)
+            };
+            let slots: Vec<u32> = shard.variants(landing.key).enumerate().filter_map(goes).collect();
+            removed.extend(slots.into_iter().filter_map(|slot| shard.remove(slot, Removal::Replaced)));
             if shard.marks.any() {
                 shard.marks.remove(landing.key);
                 if !object.vary().is_empty() {

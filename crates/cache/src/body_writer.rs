@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use sandarac_message::caching::part_fields;
+use sandarac_message::caching::{RequestDirectives, part_fields};
 use sandarac_message::range::{ByteRange, ContentRange};
 use sandarac_message::{FieldsBuf, Piece, Timestamp};
 
@@ -186,10 +186,14 @@ impl BodyWriter {
 
     /// Ends the body where the origin broke off: readers get an error after the bytes that have arrived. If
     /// the response allows it and they are many enough, these bytes are kept as a part, in place of the
-    /// object. Otherwise the object leaves the store. The part that it was combined with stays, unless this
-    /// is the second time.
-    pub fn break_off(mut self) {
-        if let Some(kept) = self.keep() {
+    /// object. Otherwise the object leaves the store: also if it was to replace a whole one that still may stand in
+    /// for an origin that fails. The part that it was combined with stays, unless this is the second time.
+    pub fn break_off(mut self, now: Timestamp) {
+        let before = self.store.before(&self.object);
+        let stands_in = before.is_some_and(|before| {
+            before.is_complete() && before.lifetimes().usable_on_error(&RequestDirectives::default(), now)
+        });
+        if !stands_in && let Some(kept) = self.keep() {
             self.store.lock(kept.key()).counters().kept += 1;
         }
         self.abort(false);
@@ -404,13 +408,20 @@ impl Store {
         exchanged.map(|_| after)
     }
 
-    /// Removes an arriving object that failed. The part that it was combined with stays, unless its rest can
-    /// never come: if the rest is `spoiled`, or has broken off twice without adding anything, the part is
-    /// removed too, and the origin is asked for the whole.
+    /// The usable object that an arriving one is to replace.
+    fn before(&self, object: &Arc<Object>) -> Option<Arc<Object>> {
+        let shard = self.lock(object.key());
+        let before = shard.before(object).and_then(|slot| shard.object(slot));
+        before.filter(|before| !before.is_condemned()).cloned()
+    }
+
+    /// Removes an arriving object that failed. A whole one that it was to replace stays. The part that it was combined
+    /// with stays, unless its rest can never come: if the rest is `spoiled`, or has broken off twice without adding
+    /// anything, the part is removed too, and the origin is asked for the whole.
     fn give_up(&self, object: &Arc<Object>, spoiled: bool) {
         let mut shard = self.lock(object.key());
         let Some(slot) = shard.slot_of(object) else { return };
-        let part = shard.before(object);
+        let part = shard.before(object).filter(|_| object.is_joined());
         let lost = part.filter(|&part| spoiled || shard.object(part).is_some_and(|part| part.stall()));
         let removed = [Some(slot), lost].map(|slot| shard.remove(slot?, Removal::Broken));
         drop(shard);

@@ -329,6 +329,11 @@ impl Object {
         self.extras.get().and_then(|extras| extras.range)
     }
 
+    /// Whether it holds the whole representation, and all of that has arrived.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.range().is_none() && self.body().is_whole()
+    }
+
     /// Whether its bytes came in parts, each with a head of its own. Only the last head is kept.
     pub fn is_joined(&self) -> bool {
         self.extras.get().is_some_and(|extras| extras.joined)

@@ -210,7 +210,7 @@ fn store_large(len: usize, arrival: Arrival) -> (usize, usize) {
         let mut writer = flight.store(new_object);
         body.chunks(9000).for_each(|piece| writer.append(piece));
         match arrival {
-            Arrival::Part => writer.break_off(),
+            Arrival::Part => writer.break_off(NOW),
             _ => drop(writer.finish(None)),
         }
     }

@@ -132,7 +132,7 @@ fn what_has_come_of_a_body_that_breaks_off_is_kept_as_a_part() {
         let mut writer = fill(&store, &response);
         let mut reader = writer.reader().unwrap();
         writer.append(&body);
-        writer.break_off();
+        writer.break_off(START);
         let told = Task::new().read(&mut reader);
         assert!(told.strip_suffix("<Aborted>").map(str::as_bytes) == Some(&body[..]), "{len}");
         drop(reader);
@@ -176,10 +176,54 @@ fn what_has_come_is_not_kept_where_it_cannot_be_completed_or_is_not_worth_it() {
         if purged {
             store.purge(key("/"), crate::Purge::Hard, START);
         }
-        writer.break_off();
+        writer.break_off(START);
         assert_eq!(look(&store, &get("/"), START).as_str(), "miss", "{case}");
         assert_eq!(store.stats().kept, 0, "{case}");
     }
+}
+
+/// Regression: what had come of a new page took the place of the whole old one, which could not stand in any more.
+#[test]
+fn a_whole_object_stays_until_the_one_that_replaces_it_is_whole() {
+    for (spoiled, len) in [(false, 3), (false, 20_000), (true, 20_000)] {
+        let store = store(1 << 20);
+        response("/").tags(&["t"]).put(&store, b"old");
+        let again = || response("/").tags(&["t"]).lifetimes(at(12), 10, 5, 60).resumable();
+        let mut writer = flight(get("/").lookup(&store, at(12))).store(again().new_object());
+        writer.append(&bytes(len));
+        assert!(look(&store, &get("/"), at(12)).starts_with("hit"), "newcomers read the new one");
+        assert_eq!(store.stats().objects, 2);
+        if spoiled {
+            drop(writer);
+        } else {
+            writer.break_off(at(13));
+        }
+        assert_eq!(look(&store, &get("/").peek(), at(13)), "stale old");
+        assert_eq!((store.stats().objects, store.stats().kept), (1, 0));
+        // It is still purged by its tags, also while the next one arrives.
+        let writer = flight(get("/").lookup(&store, at(13))).store(again().new_object());
+        assert_eq!(store.purge_tags(&[Tag::new(b"t")], crate::Purge::Hard, at(13)), 2);
+        writer.break_off(at(13));
+        assert_eq!(look(&store, &get("/"), at(13)), "miss");
+    }
+}
+
+#[test]
+fn a_whole_object_leaves_with_its_replacement_and_where_it_may_not_stand_in_any_more() {
+    let store = store(1 << 20);
+    response("/").put(&store, b"old");
+    let mut writer = flight(get("/").lookup(&store, at(12))).store(response("/").new_object());
+    writer.append(b"new");
+    writer.finish(None);
+    assert_eq!((look(&store, &get("/"), at(9)).as_str(), store.stats().objects), ("hit new", 1));
+    assert_eq!(store.stats().removed(crate::Removal::Replaced), 1);
+    // Of a large one whose origin breaks off a minute later, what has come is worth more.
+    let again = response("/").lifetimes(at(12), 10, 5, 60).resumable();
+    let mut writer = flight(get("/").lookup(&store, at(12))).store(again.new_object());
+    writer.append(&bytes(20_000));
+    writer.break_off(at(80));
+    assert_eq!((store.stats().objects, store.stats().kept), (1, 1));
+    assert!(look(&store, &get("/"), at(12)).starts_with("miss, candidate"));
 }
 
 #[test]

@@ -144,12 +144,12 @@ fn a_part_outlives_a_rest_that_breaks_off() {
         let mut reader = writer.reader().unwrap();
         // Both the stored part and the combined object are in the store meanwhile.
         assert_eq!(store.stats().objects, 2);
-        writer.break_off();
+        writer.break_off(START);
         assert!(Task::new().read(&mut reader).ends_with("<Aborted>"));
         assert_eq!(look(&store, &get("/"), START), "miss, candidate klmnopqrst", "{new:?}");
         assert_eq!(store.stats().objects, 1);
         // An origin that never sends the rest is asked for the whole.
-        join(&store, new, 30).unwrap().break_off();
+        join(&store, new, 30).unwrap().break_off(START);
         assert_eq!(look(&store, &get("/"), START), "miss", "{new:?}");
         assert_eq!(store.stats().objects, 0);
         assert_eq!(store.stats().removed(Removal::Broken), 3);
@@ -169,7 +169,7 @@ fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
         store_part(&store, range(10, 19), 30);
         let mut writer = join(&store, new, 30).unwrap();
         writer.append(&bytes(come));
-        writer.break_off();
+        writer.break_off(START);
         let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
         assert_eq!(held.range(), Some(ContentRange::of(left, 30)), "{come:?}");
         assert_eq!(text(&held).as_bytes(), bytes(left));
@@ -179,7 +179,7 @@ fn what_has_come_of_a_rest_that_breaks_off_is_kept_too() {
     store_part(&store, held, 100);
     let mut writer = join(&store, range(0, 89), 100).unwrap();
     writer.append(&bytes(range(0, 20)));
-    writer.break_off();
+    writer.break_off(START);
     let held = flight(get("/").lookup(&store, START)).candidate().cloned().unwrap();
     assert_eq!(held.range(), Some(ContentRange::of(range(0, 20), 100)));
     assert_eq!(text(&held).len(), 21);
@@ -222,7 +222,7 @@ fn a_purge_meets_the_part_and_what_it_is_joined_to() {
     store_part(&store, range(0, 4), 10);
     let writer = join(&store, range(5, 9), 10).unwrap();
     assert_eq!(store.purge(key("/"), Purge::Hard, START), 2);
-    writer.break_off();
+    writer.break_off(START);
     assert_eq!(look(&store, &get("/"), START), "miss");
 }
 

@@ -167,7 +167,7 @@ impl World {
                 if !self.writers.is_empty() {
                     let writer = self.writers.swap_remove(which as usize % self.writers.len());
                     if !spoiled {
-                        writer.break_off();
+                        writer.break_off(self.now);
                     }
                 }
             }

@@ -101,7 +101,7 @@ impl Ending {
             }
             Ending::BrokenOff => {
                 link.broken();
-                writer.break_off();
+                writer.break_off(sandarac_net::wall());
             }
             Ending::Spoiled => link.broken(),
             Ending::Unwanted => link.unwanted(),
