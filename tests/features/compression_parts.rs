@@ -141,6 +141,47 @@ fn a_part_that_comes_in_a_coding_nevertheless_is_fetched_whole() {
     assert_eq!(asked, [Some("bytes=100-199".to_owned()), None]);
 }
 
+/// An origin that sends gzip to everybody: in parts where it is asked for some, or always the whole.
+fn gzip_unasked(request: &Request, has_parts: bool, has_tag: bool) -> Reply {
+    let body = gzip();
+    let answer = match request.field("range") {
+        Some(range) if has_parts => {
+            let (first, last) = range["bytes=".len()..].split_once('-').expect("a range");
+            let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+            let range = format!("bytes {first}-{last}/{}", body.len());
+            reply(206).with("Content-Range", &range).body(&body[first..=last])
+        }
+        _ => reply(200).body(&body),
+    };
+    let answer = answer.with("Content-Type", "text/html").with("Content-Encoding", "gzip");
+    if has_tag { answer.with("ETag", "\"v1\"") } else { answer }
+}
+
+#[test]
+fn nobody_gets_a_part_in_a_coding_that_he_does_not_accept() {
+    for case in 0..16u8 {
+        let [has_parts, has_tag, is_stored, has_backend] = [0, 1, 2, 3].map(|bit| case & 1 << bit != 0);
+        let rule = if has_backend { "compress = { backend = \"gzip\" }" } else { "compress = true" };
+        let (proxy, _origin) = before_with(rule, move |request| {
+            let answer = gzip_unasked(request, has_parts, has_tag);
+            answer.cache(if is_stored { "max-age=60" } else { "no-store" })
+        });
+        for round in 0..2 {
+            // What bypasses the cache is forwarded as it is, with its range.
+            let passed = (!has_parts).then(|| part(get("/")).with("Cookie", "a=b"));
+            for request in [part(get("/")), part(accepting("identity"))].into_iter().chain(passed) {
+                let whole = proxy.exchange(&request);
+                let told = (whole.status, whole.field("content-encoding").map(str::to_owned));
+                let case = format!(
+                    "parts {has_parts}, tag {has_tag}, stored {is_stored}, backend {has_backend}, {round}"
+                );
+                assert_eq!(told, (200, None), "{case}: {whole:?}");
+                assert!(whole.text() == page(), "{case}");
+            }
+        }
+    }
+}
+
 #[test]
 fn vary_is_in_304_and_206_where_the_whole_has_it() {
     let (proxy, _origin) = before(|request| {

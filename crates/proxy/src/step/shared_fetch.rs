@@ -160,7 +160,8 @@ impl SharedFetch {
                 Ok(arrived) => arrived,
                 Err(fault) => return failed(flight, candidate, directives, &audience, fault),
             };
-            if part.is_some() && is_coded_part(&arrived, rule) {
+            let is_recoded = rule.accept_encoding.is_some() || received.route.compress.is_some();
+            if part.is_some() && is_recoded && is_coded_part(&arrived) {
                 // Only a whole body can be inflated for clients that do not accept the coding.
                 arrived.link.close();
                 (rest, asked) = (None, None);
@@ -188,11 +189,9 @@ impl SharedFetch {
     }
 }
 
-/// Whether a part came in a coding, although it was asked for without one.
-fn is_coded_part(arrived: &OriginResponse, rule: &CacheRule) -> bool {
-    arrived.head.status == 206
-        && rule.accept_encoding.is_some()
-        && arrived.head.fields.view().has(Name::ContentEncoding)
+/// Whether a part came in a coding.
+fn is_coded_part(arrived: &OriginResponse) -> bool {
+    arrived.head.status == 206 && arrived.head.fields.view().has(Name::ContentEncoding)
 }
 
 /// A question to the shared tier, before a fetch.
