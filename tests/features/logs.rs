@@ -45,6 +45,23 @@ fn combined_lines_are_written_to_a_file() {
 }
 
 #[test]
+fn json_lines_name_the_field_that_keeps_a_request_from_sharing() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60"));
+    let proxy = sandarac().config(site(&origin.url(), "", JSON)).start();
+    let mut client = proxy.connect();
+    for (name, value) in [("DNT", "1"), ("X-API-Key", "k"), ("HX-Request", "true")] {
+        client.exchange(&get("/").with(name, value));
+    }
+    let told = |name: &str| {
+        let records = records(&proxy, 3);
+        records.iter().map(|record| record[name].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(told("reason"), [None, some("unknown-field"), some("form-field")]);
+    assert_eq!(told("field"), [None, some("X-API-Key"), some("HX-Request")]);
+}
+
+#[test]
 fn json_lines_tell_how_each_answer_came_about() {
     let origin = Origin::new(|request| match request.path() {
         "/chunked" => reply(200).chunked().body("123").body("45"),

@@ -46,6 +46,8 @@ pub struct Record<'a> {
     pub outcome: Outcome,
     /// The named reason for a miss, bypass or refusal.
     pub reason: Option<&'a str>,
+    /// The name of the request field that is the reason, if one is.
+    pub field: Option<&'a [u8]>,
     /// From the first byte of the request to the last of the response.
     pub duration: Duration,
     /// From the first byte of the request to the first of the response; `None` if there was none, or if it
@@ -151,6 +153,7 @@ impl<'a> Record<'a> {
             authorization: fields.get(Name::Authorization),
             outcome: Outcome::Error,
             reason: None,
+            field: None,
             duration: Duration::ZERO,
             first_byte: None,
             origin: None,

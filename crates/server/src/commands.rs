@@ -378,7 +378,7 @@ fn show_entry(line: &str) -> String {
         text("host"),
         text("target")
     );
-    for name in ["backend", "error"] {
+    for name in ["field", "backend", "error"] {
         if entry[name].is_string() {
             out.push_str(&format!("  {name}: {}", text(name)));
         }

@@ -77,6 +77,7 @@ pub(crate) fn example() -> Record<'static> {
         authorization: None,
         outcome: Outcome::Hit,
         reason: None,
+        field: None,
         duration: Duration::from_micros(314),
         first_byte: Some(Duration::from_micros(120)),
         origin: None,

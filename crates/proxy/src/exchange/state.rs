@@ -39,6 +39,8 @@ pub(crate) struct Exchange<'e> {
     pub(crate) transaction: u64,
     /// What is known of the fetch, if there was one.
     pub(crate) trace: FetchTrace,
+    /// The name of the field that keeps the request from sharing what is not for everybody, if one does.
+    pub(crate) telling: Option<&'e [u8]>,
     /// Why a stale response stands in for the origin's.
     pub(crate) origin_fault: Option<String>,
     /// Whether the outcome has been counted.

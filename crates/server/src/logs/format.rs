@@ -140,6 +140,7 @@ fn json(record: &Record<'_>, out: &mut Vec<u8>) {
     }
     text("cache", Some(record.outcome.text().as_bytes()), out);
     text("reason", record.reason.map(str::as_bytes), out);
+    text("field", record.field, out);
     text("backend", record.backend.map(str::as_bytes), out);
     text("backend_protocol", record.backend_protocol.map(str::as_bytes), out);
     text("error", record.error.map(str::as_bytes), out);
