@@ -82,10 +82,11 @@ fn in_full(key: &str, node: &Node<'_>) -> Option<String> {
     }
 }
 
+/// An entry of a table.
+pub(crate) type Entry<'t, 'i> = (&'t toml::Spanned<std::borrow::Cow<'i, str>>, &'t Node<'i>);
+
 /// The entries of a table in the order in which they are written; the parser sorts them by name.
-pub(crate) fn in_order<'t, 'i>(
-    table: &'t DeTable<'i>,
-) -> Vec<(&'t toml::Spanned<std::borrow::Cow<'i, str>>, &'t Node<'i>)> {
+pub(crate) fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<Entry<'t, 'i>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries

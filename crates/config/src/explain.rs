@@ -349,7 +349,8 @@ fn explain_rule(rule: &CacheRule) -> String {
         let _ = write!(text, ", {status} for {}", show_duration(*ttl));
     }
     for (status, ttl) in &policy.forced_by_status {
-        let _ = write!(text, ", {status} for {} whatever it says", show_duration(*ttl));
+        let but = if policy.forced_overrides { "" } else { " but no-store or private" };
+        let _ = write!(text, ", {status} for {} whatever it says{but}", show_duration(*ttl));
     }
     text.push_str(&explain_stale(rule));
     text.push_str(&explain_cookies(policy));
@@ -438,7 +439,9 @@ const SESSION_COOKIES: [&str; 7] = [
 ];
 
 fn explain_cookies(policy: &Policy) -> String {
+    let names_none = policy.bypass_cookies == CookieRule::Named(Vec::new());
     let bypasses_none = policy.bypass_cookies == CookieRule::Never
+        || names_none
         || policy.ignored_cookies.iter().any(|glob| glob.text() == b"*");
     let mut text = match &policy.bypass_cookies {
         _ if bypasses_none => format!("{NEXT}whatever cookies a request has"),
@@ -467,10 +470,15 @@ fn explain_cookies(policy: &Policy) -> String {
             let _ = write!(text, "; of the usual ones of sessions, {names} are not named");
         }
     }
+    if names_none {
+        text.push_str(&format!("{NEXT}cookies are not forwarded"));
+    }
     if policy.minds_fields {
-        text.push_str(&format!(
-            "{NEXT}requests with a field that may identify somebody share only what is said to be for all"
-        ));
+        text.push_str(NEXT);
+        text.push_str(match policy.harmless_fields.iter().any(|glob| glob.text() == b"*") {
+            true => "requests share whatever other fields they have",
+            false => "requests with a field that may identify somebody share only what is said to be for all",
+        });
     }
     if policy.store_set_cookie {
         text.push_str(&format!("{NEXT}responses that set cookies are stored"));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use sandarac_message::caching::Profile;
 use sandarac_message::glob::Glob;
 use sandarac_message::target::Scheme;
 use sandarac_policy::{Forward, PoolId, Route, Routes};
@@ -13,6 +14,7 @@ use crate::address::{ListenAddress, Network};
 use crate::config::{Cache, Config, Listener, SpoolConfig};
 use crate::definition::Section;
 use crate::diagnostics::{COMMAND_LINE, Diagnostics, SourceText, Warning, judge};
+use crate::field::FieldName;
 use crate::file::{File, ListenSettings, RouteSettings};
 use crate::flags::{Flags, overlay, port_80_for_acme};
 use crate::other_words::other_program;
@@ -25,7 +27,9 @@ use crate::section::Admin;
 use crate::shared::{shared_config, warn_of_unused_tier};
 use crate::suggest::closest;
 use crate::tls::listener_tls;
-use crate::warnings::{warn_of_lost_cookies, warn_of_missing_https, warn_of_names, warn_of_removed_cookies};
+use crate::warnings::{
+    warn_of_lost_cookies, warn_of_missing_https, warn_of_names, warn_of_removed_cookies, warn_of_shared,
+};
 
 impl Config {
     /// Reads the text of the file called `name`.
@@ -444,6 +448,13 @@ fn check_cache(file: &File, report: &mut Report) {
             report.warning(place.clone(), message);
         }
         warn_of_names(rules, &place, report);
+        warn_of_shared(rules, &place, report);
+        let is_cookie = |name: &FieldName| name.as_str().eq_ignore_ascii_case("cookie");
+        if file.cache.store.profile == Profile::Safe && rules.key_fields.iter().flatten().any(is_cookie) {
+            report
+                .error(place.clone(), "`key_fields` names Cookie, and requests with cookies bypass the cache")
+                .help = Some("name the cookies that make a difference: key_cookies = [\"theme\"]".to_owned());
+        }
         let rules = rules.clone().over(&file.cache.rules);
         if let (Some(min), Some(max)) = (rules.min_ttl, rules.max_ttl)
             && min > max

@@ -7,7 +7,7 @@ use sandarac_message::glob::Glob;
 use sandarac_message::vary::VaryRule;
 use sandarac_policy::{ByteSize, CacheRule, KeyRule, SharedUse};
 
-use crate::definition::{Section, Value, settings};
+use crate::definition::{Section, Value, in_order, settings};
 use crate::field::{FieldName, Status};
 use crate::limited::{Bounded, BoundedSize};
 use crate::report::{At, Complaint, Node, Report};
@@ -21,7 +21,7 @@ settings! {
         /// How long a response is fresh, overriding the backend. It applies to redirects and to the errors 404, 410 and
         /// 451 (under the profile rfc also 405 and 414), but not to other 4xx, which one client's fields may have
         /// caused, to 5xx, or to statuses in `status_ttl`. `no-store` and `private` still apply. A table gives each
-        /// status its own, for any status.
+        /// status its own, for any status; with `override = true` in it, also to responses with `no-store` or `private`.
         ttl: Option<ForcedTtl> = None, unset "the lifetime from the backend" "{ 404 = \"1m\" }";
         /// How long a response is fresh if the backend gives no lifetime: a page or an asset of one of the
         /// `default_ttl_types`.
@@ -158,8 +158,8 @@ impl Value for CacheSettings {
 pub(crate) enum ForcedTtl {
     /// Of all responses.
     All(Duration),
-    /// By status.
-    ByStatus(Map<Status, Duration>),
+    /// By status, and whether these count for what says `no-store` or `private` too.
+    ByStatus(Map<Status, Duration>, bool),
 }
 
 impl Value for ForcedTtl {
@@ -168,10 +168,16 @@ impl Value for ForcedTtl {
     }
 
     fn read(node: &Node<'_>, report: &mut Report) -> Option<ForcedTtl> {
-        if node.get_ref().as_table().is_some() {
-            return <Map<Status, Duration> as Value>::read(node, report).map(ForcedTtl::ByStatus);
-        }
-        <Duration as Value>::read(node, report).map(ForcedTtl::All)
+        let Some(table) = node.get_ref().as_table() else {
+            return <Duration as Value>::read(node, report).map(ForcedTtl::All);
+        };
+        let (overrides, statuses): (Vec<_>, Vec<_>) =
+            in_order(table).into_iter().partition(|(key, _)| key.get_ref() == "override");
+        let overrides = match overrides.first() {
+            Some((_, node)) => bool::read(node, report)?,
+            None => false,
+        };
+        Some(ForcedTtl::ByStatus(Map::of(statuses, report), overrides))
     }
 
     fn show(&self) -> Option<String> {
@@ -396,9 +402,10 @@ impl RuleSettings {
                 _ => base.forced_ttl,
             },
             forced_by_status: match &self.ttl {
-                Some(ForcedTtl::ByStatus(map)) => map.0.iter().map(ttl).collect(),
+                Some(ForcedTtl::ByStatus(map, _)) => map.0.iter().map(ttl).collect(),
                 _ => base.forced_by_status,
             },
+            forced_overrides: matches!(self.ttl, Some(ForcedTtl::ByStatus(_, true))),
             default_ttl: self.default_ttl.unwrap_or(base.default_ttl),
             guessed_types: match &self.default_ttl_types {
                 Some(types) => types.iter().map(|known| known.0.clone()).collect(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sandarac_policy::ByteSize;
 use toml::de::{DeTable, DeValue};
 
-use crate::definition::{Value, in_order};
+use crate::definition::{Entry, Value, in_order};
 use crate::quoted::quoted;
 use crate::report::{At, Complaint, Node, Report};
 use crate::setting::Kind;
@@ -166,6 +166,25 @@ pub(crate) trait Key: Sized {
     fn from_key(key: &str) -> Result<Self, Complaint>;
 }
 
+impl<K: Key, T: Value> Map<K, T> {
+    /// Reads these entries.
+    pub(crate) fn of<'t, 'i: 't>(
+        entries: impl IntoIterator<Item = Entry<'t, 'i>>,
+        report: &mut Report,
+    ) -> Map<K, T> {
+        let mut read = Vec::new();
+        for (key, node) in entries {
+            let place = Some(key.span());
+            let value =
+                K::from_key(key.get_ref()).map_err(|complaint| report.complain(place.clone(), complaint));
+            if let (Ok(value), Some(entry)) = (value, T::read(node, report)) {
+                read.push((At { value, place }, entry));
+            }
+        }
+        Map(read)
+    }
+}
+
 impl<K: Key, T: Value> Value for Map<K, T> {
     fn kind() -> Kind {
         Kind::Map { key: K::WHAT, of: Box::new(T::kind()) }
@@ -176,16 +195,7 @@ impl<K: Key, T: Value> Value for Map<K, T> {
             report.unexpected(node, &<Self as Value>::kind());
             return None;
         };
-        let mut entries = Vec::new();
-        for (key, node) in in_order(table) {
-            let place = Some(key.span());
-            let read =
-                K::from_key(key.get_ref()).map_err(|complaint| report.complain(place.clone(), complaint));
-            if let (Ok(value), Some(entry)) = (read, T::read(node, report)) {
-                entries.push((At { value, place }, entry));
-            }
-        }
-        Some(Map(entries))
+        Some(Map::of(in_order(table), report))
     }
 
     fn show(&self) -> Option<String> {

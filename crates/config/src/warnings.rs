@@ -7,7 +7,8 @@ use sandarac_policy::Route;
 use crate::config::Listener;
 use crate::file::{File, RouteSettings};
 use crate::report::{At, Place, Report};
-use crate::rules::{Pattern, RuleSettings};
+use crate::rules::{ForcedTtl, Pattern, RuleSettings};
+use crate::value::Text;
 
 /// Warns of names that are regular expressions, and of cookies that are both to bypass the cache and to be ignored.
 pub(crate) fn warn_of_names(rules: &RuleSettings, place: &Option<Place>, report: &mut Report) {
@@ -29,6 +30,24 @@ pub(crate) fn warn_of_names(rules: &RuleSettings, place: &Option<Place>, report:
                 "`{name}` is in `bypass_cookies` and in `ignore_cookies`: requests with it bypass the cache"
             );
             report.warning(place.clone(), message);
+        }
+    }
+}
+
+/// Warns of settings by which responses that are for one visitor are shared.
+pub(crate) fn warn_of_shared(rules: &RuleSettings, place: &Option<Place>, report: &mut Report) {
+    if rules.harmless_fields.iter().flatten().any(|name| name.text() == "*") {
+        let message = "every field counts as harmless: an application that knows its users by a key or by a field of a login proxy \
+                       has their pages shared";
+        report.warning(place.clone(), message);
+    }
+    if let Some(ForcedTtl::ByStatus(statuses, true)) = &rules.ttl {
+        for (status, _) in statuses.0.iter().filter(|(status, _)| status.value.0 < 400) {
+            let message = format!(
+                "responses with status {} are shared although they say `private` or `no-store`",
+                status.value.0
+            );
+            report.warning(status.place.clone(), message);
         }
     }
 }

@@ -98,6 +98,7 @@ impl Digest {
             store_set_cookie,
             forced_ttl,
             forced_by_status,
+            forced_overrides,
             ttl_by_status,
             vary,
             default_ttl: _,
@@ -131,6 +132,7 @@ impl Digest {
         self.flag(*store_set_cookie);
         self.flag(forced_ttl.is_some());
         self.set(forced_by_status.iter().map(|(status, _)| status.to_le_bytes().to_vec()).collect());
+        self.flag(*forced_overrides);
         self.set(ttl_by_status.iter().map(|(status, _)| status.to_le_bytes().to_vec()).collect());
         self.vary(vary);
     }
@@ -309,6 +311,7 @@ mod tests {
             ("Set-Cookie", with_policy(|policy| policy.store_set_cookie = true)),
             ("ttl or none", with_policy(|policy| policy.forced_ttl = Some(Duration::ZERO))),
             ("status", with_policy(|policy| policy.ttl_by_status[0].0 = 403)),
+            ("override", with_policy(|policy| policy.forced_overrides = true)),
             ("Vary ignored", with_policy(|policy| policy.vary.ignored.truncate(1))),
             ("Vary written", with_policy(|policy| policy.vary.written.clear())),
             ("accept_encoding", with_rule(|rule| rule.accept_encoding = Some("gzip"))),
@@ -426,8 +429,8 @@ mod tests {
             let (request, response) = (Edits::default(), ResponseEdits::default());
             Route { action, request, response, ..route() }.rules_digest().unwrap()
         };
-        assert_eq!(hex(digest_with(|_| {})), "d74d5b0f01d2ccde92609212fda59d77");
-        assert_eq!(hex(plain(Policy::safe())), "1fd6dfe92872c7a5f02fa25eb577b1a8");
-        assert_eq!(hex(plain(Policy::rfc())), "48c99302eadf667ca51803e44355826c");
+        assert_eq!(hex(digest_with(|_| {})), "4890ff317c0a5ebe6fb81a8097d3671c");
+        assert_eq!(hex(plain(Policy::safe())), "10cb768005de9a8c19608ee28d106cd7");
+        assert_eq!(hex(plain(Policy::rfc())), "04904e6f5b924bdfb608d98aeb97cfd4");
     }
 }

@@ -36,6 +36,11 @@ fn what_check_says_of_cookies_is_true() {
              ignored cookies: *\nignored in Vary: cookie",
         ),
         (
+            "bypass_cookies = []",
+            "whatever cookies a request has\nrequests with Authorization bypass it\ncookies are not forwarded\n\
+             ignored in Vary: cookie",
+        ),
+        (
             "bypass_cookies = \"none\", bypass_authorization = false",
             "whatever cookies a request has\nignored cookies: *\nignored in Vary: cookie",
         ),

@@ -194,6 +194,11 @@ fn what_does_not_fit_together_is_refused() {
         ),
         ("[cache]\nmin_ttl = \"2s\"\nmax_ttl = \"1s\"\n", "`min_ttl` is more than `max_ttl`"),
         ("[cache]\nstatus_ttl = { 700 = \"1s\" }\n", "\"700\" is not a status code from 200 to 599"),
+        ("[cache]\nttl = { 404 = \"1s\", override = 1 }\n", "expected true or false, found an integer"),
+        (
+            "[cache]\nkey_fields = [\"X-Country\", \"cookie\"]\n",
+            "`key_fields` names Cookie, and requests with cookies bypass the cache",
+        ),
         ("[cache]\nmemory = \"1kB\"\n", "\"1kB\" is too small: at least 1MiB"),
         ("[limits]\nhead = \"61KiB\"\n", "\"61KiB\" is out of bounds: from 1KiB to 60KiB"),
         ("[limits]\nhead = \"2KiB\"\n", "[limits] target is more than head, of which it is a part"),

@@ -66,6 +66,8 @@ pub struct Policy {
     pub forced_ttl: Option<Duration>,
     /// The same by status, for any status. It precedes `forced_ttl`.
     pub forced_by_status: Vec<(u16, Duration)>,
+    /// Whether those by status count for responses with `no-store` or `private` too.
+    pub forced_overrides: bool,
     /// Freshness if neither the origin nor `ttl_by_status` nor a heuristic determines it, for statuses that
     /// may be cached heuristically.
     pub default_ttl: Duration,
@@ -118,6 +120,7 @@ impl Policy {
             store_set_cookie: false,
             forced_ttl: None,
             forced_by_status: Vec::new(),
+            forced_overrides: false,
             // Varnish's default_ttl: long enough for a rush, short enough not to surprise anyone later.
             default_ttl: Duration::from_secs(120),
             guessed_types: PAGES_AND_ASSETS.map(Glob::new).into(),

@@ -385,10 +385,11 @@ fn refusal(
     if directives.must_understand && !understood(status) {
         return Some(Reason::NotUnderstood);
     }
-    if directives.no_store && !directives.must_understand {
+    let is_overridden = policy.forced_overrides && of_status(&policy.forced_by_status, status).is_some();
+    if directives.no_store && !directives.must_understand && !is_overridden {
         return Some(Reason::NoStore);
     }
-    if directives.private {
+    if directives.private && !is_overridden {
         return Some(Reason::Private);
     }
     let shared = directives.public || directives.must_revalidate || directives.s_maxage.is_some();

@@ -473,6 +473,28 @@ fn a_lifetime_by_status_overrides_the_origin_but_not_its_prohibitions() {
 }
 
 #[test]
+fn a_lifetime_by_status_overrides_prohibitions_too_where_that_is_said() {
+    let mut exchange = Exchange { status: 404, ..safe() };
+    exchange.policy.forced_by_status = vec![(404, Duration::from_secs(60))];
+    exchange.policy.forced_overrides = true;
+    exchange.policy.forced_ttl = Some(Duration::from_secs(600));
+    for prohibition in ["no-store", "private", "private, no-store, max-age=0"] {
+        assert_eq!(
+            exchange.lifetimes(&format!("Cache-Control: {prohibition}")).ttl(NOW),
+            60,
+            "{prohibition}"
+        );
+    }
+    assert_eq!(exchange.reason("Set-Cookie: a=b"), Reason::SetCookie);
+    exchange.status = 200;
+    assert_eq!(
+        exchange.reason("Cache-Control: private"),
+        Reason::Private,
+        "of other statuses nothing is said"
+    );
+}
+
+#[test]
 fn lifetimes_are_bounded_and_forced() {
     let mut exchange = rfc();
     exchange.policy.min_ttl = Duration::from_secs(10);
