@@ -2,6 +2,7 @@
 //! page, which are streams, and which a client accepts.
 
 use crate::glob::Glob;
+use crate::weighted::thousandths;
 use crate::{Fields, Name};
 
 /// Types beside `text/*` whose content is text, or as repetitive as text.
@@ -80,25 +81,44 @@ pub fn is_one_of(content_type: &[u8], types: &[Glob]) -> bool {
     types.iter().any(|known| known.matches(&essence))
 }
 
-/// Whether a client accepts bodies of this type: by a range of its Accept, whichever is the most specific, or because
-/// it has none (RFC 9110 §12.5.1).
+/// Whether a client would be content with a body of this type (RFC 9110 §12.5.1): it has no Accept, or that admits the type.
+/// Pages and data often have other forms at the same URL, so that a wildcard admits them only if the client names nothing
+/// that it likes as much: a browser, which names HTML, is not content with a feed, nor a reader of feeds with HTML.
 pub fn is_accepted(request: Fields<'_>, content_type: &[u8]) -> bool {
     if !request.has(Name::Accept) {
         return true;
     }
     let essence = essence(content_type);
     let main = essence.split(|&byte| byte == b'/').next().unwrap_or_default();
-    let is_refusal = |range: &[u8]| {
-        let weight = |part: &[u8]| part.trim_ascii().strip_prefix(b"q=").map(<[u8]>::to_vec);
-        let weight = range.to_ascii_lowercase().split(|&byte| byte == b';').skip(1).find_map(weight);
-        weight.is_some_and(|weight| weight.iter().all(|byte| b"0.".contains(byte)))
+    let (mut is_named, mut by_wildcard, mut named) = (false, 0, 0);
+    for range in request.list(Name::Accept) {
+        let (weight, range) = (weight(range), self::essence(range));
+        if range == b"*/*" {
+            by_wildcard = by_wildcard.max(weight);
+            continue;
+        }
+        named = named.max(weight);
+        let covers = range.strip_suffix(b"/*").is_some_and(|range| range.eq_ignore_ascii_case(main));
+        is_named |= weight > 0 && (covers || range.eq_ignore_ascii_case(essence));
+    }
+    is_named || (by_wildcard > 0 && (by_wildcard > named || !has_forms(essence)))
+}
+
+/// The weight of a range of Accept, in thousandths. One that cannot be read counts as none.
+fn weight(range: &[u8]) -> u16 {
+    let parameters = range.split(|&byte| byte == b';').skip(1).map(<[u8]>::trim_ascii);
+    let weight = |parameter: &[u8]| match parameter {
+        [b'q' | b'Q', b'=', weight @ ..] => Some(thousandths(weight).unwrap_or(1000)),
+        _ => None,
     };
-    request.list(Name::Accept).filter(|range| !is_refusal(range)).any(|range| {
-        let range = self::essence(range);
-        range == b"*/*"
-            || range.eq_ignore_ascii_case(essence)
-            || range.strip_suffix(b"/*").is_some_and(|range| range.eq_ignore_ascii_case(main))
-    })
+    parameters.into_iter().find_map(weight).unwrap_or(1000)
+}
+
+/// Whether a type is that of a page or of data, which an application may send in several forms.
+fn has_forms(content_type: &[u8]) -> bool {
+    let essence = essence(content_type).to_ascii_lowercase();
+    !is_asset(&essence)
+        && (is_markup(&essence) || essence.ends_with(b"+json") || essence == b"application/json")
 }
 
 #[cfg(test)]
@@ -133,10 +153,45 @@ mod tests {
         {
             assert!(accepts(accept, "text/html; charset=utf-8"), "{accept}");
         }
-        for accept in ["application/json", "text/plain", "image/*", "", "application/json, */*;q=0.0"] {
+        for accept in
+            ["application/json", "text/plain", "image/*", "", "application/json, */*;q=0.0", "text/html;Q=0"]
+        {
             assert!(!accepts(accept, "text/html"), "{accept}");
         }
         assert!(is_accepted(FieldsBuf::new().view(), b"text/html"));
+    }
+
+    #[test]
+    fn a_wildcard_admits_a_form_only_where_nothing_is_liked_as_much() {
+        let accepts = |accept: &str, content_type: &str| {
+            let fields: FieldsBuf = [("Accept", accept)].into_iter().collect();
+            is_accepted(fields.view(), content_type.as_bytes())
+        };
+        let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8";
+        let reader = "application/rss+xml, application/atom+xml;q=0.6, */*;q=0.1";
+        let script = "application/json, text/plain, */*";
+        for (accept, content_type) in [
+            (browser, "application/pdf"),
+            (browser, "image/jpeg"),
+            (browser, "application/xml"),
+            (reader, "application/atom+xml"),
+            (script, "text/plain"),
+            (script, "text/css"),
+            ("*/*, text/html;q=0.5", "application/atom+xml"),
+            ("text/css,*/*;q=0.1", "text/javascript"),
+            ("image/avif,*/*;q=0.5", "image/svg+xml"),
+        ] {
+            assert!(accepts(accept, content_type), "{content_type} for {accept}");
+        }
+        for (accept, content_type) in [
+            (browser, "application/rss+xml"),
+            (browser, "application/json"),
+            (browser, "application/ld+json; charset=utf-8"),
+            (reader, "text/html"),
+            (script, "text/html; charset=utf-8"),
+        ] {
+            assert!(!accepts(accept, content_type), "{content_type} for {accept}");
+        }
     }
 
     #[test]

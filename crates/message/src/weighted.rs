@@ -25,7 +25,8 @@ impl<'a> Weighted<'a> {
     }
 }
 
-fn thousandths(text: &[u8]) -> Option<u16> {
+/// A weight in thousandths (RFC 9110 §12.4.2).
+pub(crate) fn thousandths(text: &[u8]) -> Option<u16> {
     let (whole, fraction) = match text {
         [whole] => (*whole, &[][..]),
         [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (*whole, fraction),

@@ -1,6 +1,6 @@
 //! What is stored although nobody said for how long, and what never is.
 
-use sandarac_test_support::{Origin, Reply, get, reply};
+use sandarac_test_support::{Origin, Reply, Request, get, reply};
 
 use super::with;
 use crate::{before, numbered, sandarac, site};
@@ -154,6 +154,36 @@ fn a_page_that_says_nothing_is_not_for_a_client_that_wants_another_type() {
     assert_eq!((json.text().as_str(), json.cache_parameter("detail").as_deref()), ("{}", Some("accept")));
     assert_eq!([ask("text/*").text(), ask("*/*").text(), proxy.get("/").text()], ["<p>", "<p>", "<p>"]);
     assert_eq!(origin.count(), 2);
+}
+
+/// Regression: browsers got the feed that a reader had asked for.
+#[test]
+fn a_feed_that_says_nothing_is_not_for_a_browser_nor_the_page_for_a_reader() {
+    const BROWSER: &str = "text/html,application/xhtml+xml,image/webp,*/*;q=0.8";
+    const READER: &str = "application/rss+xml, application/atom+xml;q=0.9, */*;q=0.5";
+    let forms = |request: &Request| match request.field("accept") {
+        Some(READER) => typed("application/rss+xml").body("<rss>"),
+        _ => typed("text/html").body("<p>"),
+    };
+    for order in [[READER, BROWSER], [BROWSER, READER]] {
+        let (proxy, _origin) = before(forms);
+        for accept in order.iter().chain(&order) {
+            let body = proxy.exchange(&with("/", &[("Accept", accept)])).text();
+            assert_eq!(body, if *accept == READER { "<rss>" } else { "<p>" }, "{order:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lifetime_by_status_may_override_what_forbids_storing() {
+    let origin = Origin::new(numbered(|request| match request.path() {
+        "/gone" => reply(404).cache("no-store"),
+        _ => typed("text/html").cache("private"),
+    }));
+    let rule = "cache = { ttl = { 404 = \"1m\", override = true } }";
+    let proxy = sandarac().config(site(&origin.url(), rule, "")).start();
+    let ask = |path: &str| [proxy.get(path).text(), proxy.get(path).text()];
+    assert_eq!([ask("/gone"), ask("/page")], [["1", "1"], ["2", "3"]]);
 }
 
 /// The other way round, what the script got is no page, and keeps nobody from sharing the page.
