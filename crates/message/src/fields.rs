@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use crate::Name;
 use crate::list::members;
+use crate::name::NameSet;
 
 /// The longest head, in bytes, that spans can describe.
 pub const MAX_HEAD: usize = u16::MAX as usize;
@@ -176,6 +177,11 @@ impl<'a> Fields<'a> {
     /// Every field line in order.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = Field<'a>> + ExactSizeIterator + Clone {
         self.spans.iter().map(move |span| self.field(span))
+    }
+
+    /// Every field line in order, but for those of these names.
+    pub(crate) fn without(self, names: NameSet) -> impl Iterator<Item = Field<'a>> {
+        self.spans.iter().filter(move |span| !names.has(span.name)).map(move |span| self.field(span))
     }
 
     /// Whether there is a field of this known name.

@@ -242,6 +242,36 @@ impl Name {
     }
 }
 
+/// A set of known names, [`Name::Other`] among them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameSet([u64; 2]);
+
+impl NameSet {
+    pub(crate) const EMPTY: NameSet = NameSet([0; 2]);
+
+    /// Every known name but these, and not [`Name::Other`].
+    pub(crate) const fn known_but(names: &[Name]) -> NameSet {
+        assert!(Name::ALL.len() < 128, "more names than bits");
+        let mut set = [0; 2];
+        let mut i = 0;
+        while i < Name::ALL.len() {
+            set[Name::ALL[i] as usize / 64] |= 1 << (Name::ALL[i] as usize % 64);
+            i += 1;
+        }
+        let mut i = 0;
+        while i < names.len() {
+            set[names[i] as usize / 64] &= !(1 << (names[i] as usize % 64));
+            i += 1;
+        }
+        NameSet(set)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn has(self, name: Name) -> bool {
+        self.0[name as usize / 64 % 2] >> (name as usize % 64) & 1 != 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,6 +283,14 @@ mod tests {
             assert_eq!(Name::of(name.text().to_ascii_uppercase().as_bytes()), name);
             assert_eq!(Name::of(name.text().to_ascii_lowercase().as_bytes()), name);
         }
+    }
+
+    #[test]
+    fn a_set_has_all_names_but_some() {
+        let set = NameSet::known_but(&[Name::Cookie, Name::XKey]);
+        let lacking = |name: &&Name| !set.has(**name);
+        assert_eq!(Name::ALL.iter().filter(lacking).collect::<Vec<_>>(), [&Name::Cookie, &Name::XKey]);
+        assert!(!set.has(Name::Other) && !NameSet::EMPTY.has(Name::Accept));
     }
 
     #[test]

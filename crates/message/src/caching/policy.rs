@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::RequestDirectives;
 use crate::cookies;
 use crate::glob::Glob;
+use crate::name::NameSet;
 use crate::request_field::{self, FieldKind};
 use crate::vary::VaryRule;
 use crate::{Field, Fields, Method, Name, RequestHead};
@@ -263,8 +264,10 @@ pub fn store_use(request: &RequestHead<'_>, policy: &Policy) -> StoreUse {
     if !matches!(request.method, Method::Get | Method::Head) {
         return StoreUse::Bypass(BypassReason::Method);
     }
+    // Nearly all fields are of names that no policy minds.
+    let unminded = if policy.bypass_fields.is_empty() { UNMINDED } else { NameSet::EMPTY };
     let mut apart = None;
-    for field in request.fields.iter() {
+    for field in request.fields.without(unminded) {
         if let Some(why) = bypass(&field, policy) {
             return StoreUse::Bypass(why);
         }
@@ -274,6 +277,16 @@ pub fn store_use(request: &RequestHead<'_>, policy: &Policy) -> StoreUse {
     }
     apart.map_or(StoreUse::Shared, StoreUse::Apart)
 }
+
+/// Names that are no reason to bypass the store nor to share less, unless [`Policy::bypass_fields`] has them.
+const UNMINDED: NameSet = NameSet::known_but(&[
+    Name::TransferEncoding,
+    Name::ContentLength,
+    Name::Authorization,
+    Name::ProxyAuthorization,
+    Name::Cookie,
+    Name::CacheControl,
+]);
 
 /// Whether a request bypasses the cache for another reason than its method or its body. The response may then
 /// be private to one client.

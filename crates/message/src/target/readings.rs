@@ -29,9 +29,11 @@ const FOLDS: [Fold; 5] =
 /// The readings of a path, without query, that differ from its `route_path`: with runs of slashes kept, with
 /// each fold alone, and with all of them. Nearly every path has none, and costs one scan of its bytes.
 pub fn other_readings(received: &[u8], route_path: &[u8]) -> Vec<Vec<u8>> {
-    if !has_other_readings(received) {
+    match suspicion(received) {
+        Suspicion::None => return Vec::new(),
         // Whatever follows the script of a PHP application is its own to read (CGI's PATH_INFO, RFC 3875 §4.1.5).
-        return script(route_path).map(<[u8]>::to_vec).into_iter().collect();
+        Suspicion::Script => return script(route_path).map(<[u8]>::to_vec).into_iter().collect(),
+        Suspicion::Any => {}
     }
     let alone = FOLDS.iter().map(|&fold| normalised(&folded(route_path, fold)));
     let all = FOLDS.iter().fold(route_path.to_vec(), |path, &fold| folded(&path, fold));
@@ -51,15 +53,30 @@ fn script(path: &[u8]) -> Option<&[u8]> {
     memchr::memchr_iter(b'/', path).map(|at| &path[..at]).find(|before| before.ends_with(b".php"))
 }
 
-/// Whether a path has anything that servers read differently.
-fn has_other_readings(path: &[u8]) -> bool {
+/// What a path has that servers may read differently.
+enum Suspicion {
+    None,
+    /// A segment that may be a script, and more after it.
+    Script,
+    Any,
+}
+
+fn suspicion(path: &[u8]) -> Suspicion {
     let special = |byte: u8| (byte == b'%') | (byte == b'\\') | (byte == b';');
     let drops = |byte: u8| (byte == b'.') | (byte == b' ');
     let found = path.iter().fold(false, |found, &byte| found | special(byte));
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
-    let ended =
-        pairs.fold(false, |found, (&one, &next)| found | (((one == b'/') | drops(one)) & (next == b'/')));
-    found || ended || path.last().is_some_and(|&byte| drops(byte))
+    const ENDS: u8 = 1;
+    const SCRIPT: u8 = 2;
+    let ended = pairs.fold(0, |found, (&one, &next)| {
+        let ends = u8::from((one == b'/') | drops(one)) * ENDS | u8::from(one == b'p') * SCRIPT;
+        found | if next == b'/' { ends } else { 0 }
+    });
+    match ended {
+        _ if found || ended & ENDS != 0 || path.last().is_some_and(|&byte| drops(byte)) => Suspicion::Any,
+        0 => Suspicion::None,
+        _ => Suspicion::Script,
+    }
 }
 
 fn folded(path: &[u8], fold: Fold) -> Vec<u8> {
