@@ -11,7 +11,8 @@ mod visitors;
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+
+use crate::human::lasting;
 
 pub use command::{Accelerate, demo};
 pub use load::Plan;
@@ -26,9 +27,9 @@ pub fn compare(
     plan: Plan,
     mut progress: impl FnMut(&str),
 ) -> io::Result<Comparison> {
-    let seconds = Duration::as_secs_f64(&plan.duration);
+    let time = lasting(plan.duration.as_secs_f64());
     let mut run = |target, what: &str| {
-        progress(&format!("{} visitors for {seconds} seconds {what} …", plan.visitors()));
+        progress(&format!("{} visitors for {time} {what} …", plan.visitors()));
         let before = site.requests();
         let measured = load::drive(target, &plan)?;
         Ok::<_, io::Error>(Run { measured, site_requests: site.requests() - before })

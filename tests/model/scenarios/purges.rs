@@ -92,6 +92,50 @@ fn a_ban_beside_a_validation_removes_the_object_for_all_later_requests() {
     });
 }
 
+/// A stale object stays until the one that replaces it is whole. Something removes it at any point of that, and the body may break off.
+fn replaced_beside(remove: fn(&Store), breaks_off: bool) {
+    let store = store();
+    store.open(key()).store_complete(tagged(), &[b"old"], None);
+    let replacing = {
+        let store = store.clone();
+        thread::spawn(move || {
+            let Lookup::Miss(flight) = store.lookup(key(), &query(), LATER) else { return };
+            let mut writer = flight.store(NewObject { tags: &*TAGS, ..newer_object() });
+            writer.append(b"new");
+            match breaks_off {
+                true => writer.break_off(LATER),
+                false => _ = writer.finish(None),
+            }
+        })
+    };
+    let removing = {
+        let store = store.clone();
+        thread::spawn(move || {
+            remove(&store);
+            if let Some(object) = request(&store) {
+                assert!(!object.fields().is_empty(), "a request after the removal gets what it removed");
+            }
+        })
+    };
+    replacing.join().expect("the fetch ends");
+    removing.join().expect("the removal ends");
+    check_charges(&store);
+}
+
+#[test]
+fn a_removal_finds_what_is_about_to_be_replaced() {
+    let removals: [fn(&Store); 3] = [
+        |store| _ = store.purge_tags(&*TAGS, Purge::Hard, NOW),
+        |store| _ = store.purge(key(), Purge::Hard, NOW),
+        |store| store.ban("path == \"/\"".parse().expect("it is valid"), NOW),
+    ];
+    for remove in removals {
+        for breaks_off in [false, true] {
+            in_many_orders(move || replaced_beside(remove, breaks_off));
+        }
+    }
+}
+
 /// A ban that matches the head which a validation brings, made at any point of the validation and of the sweep.
 #[test]
 fn a_ban_made_while_an_object_is_freshened_is_tested_against_its_new_head() {

@@ -20,12 +20,12 @@ const ORDERS: usize = 1500;
 
 /// Plays `scenario` in many orders: drawn at random, and with few switches at places drawn at random. The seeds are fixed, so
 /// that each run is the same.
-pub(crate) fn in_many_orders(scenario: fn()) {
+pub(crate) fn in_many_orders(scenario: impl Fn() + Copy + Send + Sync + 'static) {
     in_orders(ORDERS, scenario);
 }
 
 /// The same in so many orders of each scheduler.
-pub(crate) fn in_orders(orders: usize, scenario: fn()) {
+pub(crate) fn in_orders(orders: usize, scenario: impl Fn() + Copy + Send + Sync + 'static) {
     let mut config = Config::new();
     // The loops end by themselves.
     config.max_steps = MaxSteps::FailAfter(1_000_000);
