@@ -362,15 +362,8 @@ fn explain_rule(rule: &CacheRule) -> String {
         !is_keyed && glob.text() != b"*_*"
     };
     let harmless: Vec<_> = policy.harmless_fields.iter().filter(is_own).cloned().collect();
-    let list = |globs: &[Glob]| {
-        let names: Vec<_> =
-            globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
-        names.join(", ")
-    };
-    let fields = |names: &[Box<[u8]>]| {
-        let names: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-        names.join(", ")
-    };
+    let list = |globs: &[Glob]| listed(globs.iter().map(Glob::text), ", ");
+    let fields = |names: &[Box<[u8]>]| listed(names.iter().map(|name| &**name), ", ");
     for (words, names) in [
         ("ignored cookies", list(&ignored)),
         ("ignored query parameters", list(&key.ignore_query)),
@@ -389,6 +382,11 @@ fn explain_rule(rule: &CacheRule) -> String {
     }
     let _ = write!(text, "{NEXT}responses up to {}", ByteSize(max_object.0));
     text
+}
+
+/// Names, one after the other, with this between them.
+fn listed<'a>(names: impl Iterator<Item = &'a [u8]>, between: &str) -> String {
+    names.map(String::from_utf8_lossy).collect::<Vec<_>>().join(between)
 }
 
 /// The media types that have a lifetime by default.
@@ -447,9 +445,8 @@ fn explain_cookies(policy: &Policy) -> String {
         _ if bypasses_none => format!("{NEXT}whatever cookies a request has"),
         CookieRule::Never | CookieRule::Any => format!("{NEXT}requests with a cookie bypass it"),
         CookieRule::Named(globs) => {
-            let names: Vec<_> =
-                globs.iter().map(|glob| String::from_utf8_lossy(glob.text()).into_owned()).collect();
-            format!("{NEXT}requests with a cookie {} bypass it", names.join(" or "))
+            let names = listed(globs.iter().map(Glob::text), " or ");
+            format!("{NEXT}requests with a cookie {names} bypass it")
         }
     };
     if policy.bypass_authorization {
@@ -491,11 +488,7 @@ fn explain_compression(rule: &CompressRule) -> String {
     let private = if rule.private { ", private ones and those with cookies too" } else { "" };
     let types = match &rule.types {
         None => "text and the like".to_owned(),
-        Some(types) => {
-            let names: Vec<_> =
-                types.iter().map(|pattern| String::from_utf8_lossy(pattern.text()).into_owned()).collect();
-            names.join(", ")
-        }
+        Some(types) => listed(types.iter().map(|pattern| pattern.text()), ", "),
     };
     format!("bodies from {} in {}: {types}{private}", ByteSize(rule.min_size), codings.join(", "))
 }

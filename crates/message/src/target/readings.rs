@@ -69,7 +69,7 @@ fn suspicion(path: &[u8]) -> Suspicion {
     const ENDS: u8 = 1;
     const SCRIPT: u8 = 2;
     let ended = pairs.fold(0, |found, (&one, &next)| {
-        let ends = u8::from((one == b'/') | drops(one)) * ENDS | u8::from(one == b'p') * SCRIPT;
+        let ends = (u8::from((one == b'/') | drops(one)) * ENDS) | (u8::from(one == b'p') * SCRIPT);
         found | if next == b'/' { ends } else { 0 }
     });
     match ended {
