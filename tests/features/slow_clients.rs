@@ -261,6 +261,11 @@ fn a_disk_without_room_is_counted_and_the_rest_goes_at_the_pace_of_the_client() 
     assert!(client.response().expect(200).body == long);
     sending.join().expect("all is sent");
     stage.holds_nothing();
+    within("a line about the disk", || {
+        let log = stage.proxy.stderr();
+        log.contains("bodies for slow clients cannot wait in files").then_some(())
+    });
+    assert!(stage.proxy.stderr().contains("No space left on device"), "{}", stage.proxy.stderr());
 }
 
 #[test]

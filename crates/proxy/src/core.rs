@@ -1,5 +1,6 @@
 //! The state of one core: what its sessions and exchanges share.
 
+use crate::log_throttle::LogTopic;
 use crate::origin::Origins;
 use crate::record::Recorder;
 use crate::shared::Shared;
@@ -85,7 +86,7 @@ impl Core {
     }
 }
 
-/// Closes expired idle origin connections, for as long as the core exists.
+/// Closes expired idle origin connections, and logs what went wrong off the cores, for as long as the core exists.
 async fn prune(core: Weak<Core>) {
     loop {
         sandarac_net::sleep(PRUNE_EVERY).await;
@@ -104,5 +105,10 @@ async fn prune(core: Weak<Core>) {
             idle.prune(timeouts.idle, &core.counters);
         }
         core.tier_links.prune(site.tier.as_deref());
+        if let Some(why) = core.shared.spool.take_trouble() {
+            core.shared.log_throttled(LogTopic::Spool, || {
+                format!("bodies for slow clients cannot wait in files, so they wait for their clients: {why}")
+            });
+        }
     }
 }

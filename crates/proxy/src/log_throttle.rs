@@ -30,6 +30,8 @@ pub(crate) enum LogTopic {
     TlsUnexpected(ListenerId),
     /// Files of a directory that cannot be served, and the reason.
     Files(Box<str>, &'static str),
+    /// Bodies that cannot wait in files.
+    Spool,
     /// Skills of a pool that cannot be saved.
     Saving(Box<str>),
     /// A backend of a pool that gives no response, and the kind of failure.

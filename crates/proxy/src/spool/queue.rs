@@ -263,7 +263,7 @@ impl Spool {
         let file = self.file.get_or_insert_with(|| TemporaryFile::new(space.disk_of_none()));
         let at = file.disk.bytes();
         if !file.disk.grow(block.len() as u64, self.disk) {
-            self.written(block, Err(io::ErrorKind::QuotaExceeded.into()));
+            self.failed(block, "its files have as many bytes as `disk` permits".to_owned());
             return;
         }
         let (file, directory) = (file.file().cloned(), self.directory.clone());
@@ -280,7 +280,8 @@ impl Spool {
         let Poll::Ready(written) = writing.as_mut().poll(cx) else { return };
         self.writing = None;
         match written {
-            Some((block, written)) => self.written(block, written),
+            Some((block, Ok(file))) => self.written(block, file),
+            Some((block, Err(error))) => self.failed(block, error.to_string()),
             // The thread panicked, or the core ends. The blocks behind the lost one would leave a hole.
             None => {
                 self.is_lost = true;
@@ -289,13 +290,17 @@ impl Spool {
         }
     }
 
-    fn written(&mut self, block: Block, written: io::Result<Arc<File>>) {
-        let (Ok(file), Some(own)) = (written, &mut self.file) else {
-            self.has_failed = true;
-            self.space.failed();
-            self.kept += block.len();
-            self.pieces.push_back(block.into_bytes().into());
-            return;
+    /// Keeps a block in memory that could not be written, and uses no file any more.
+    fn failed(&mut self, block: Block, why: String) {
+        self.has_failed = true;
+        self.space.failed(format!("{}: {why}", self.directory.display()));
+        self.kept += block.len();
+        self.pieces.push_back(block.into_bytes().into());
+    }
+
+    fn written(&mut self, block: Block, file: Arc<File>) {
+        let Some(own) = &mut self.file else {
+            return self.failed(block, "the file is gone".to_owned());
         };
         own.opened(file.clone());
         let start = own.disk.bytes() - block.len() as u64;

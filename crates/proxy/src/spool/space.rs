@@ -1,5 +1,6 @@
 //! The memory and the disk that all spooled bodies share.
 
+use parking_lot::Mutex;
 use sandarac_cache::{Lease, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -13,6 +14,8 @@ pub(crate) struct SpoolSpace {
     memory: AtomicUsize,
     disk: AtomicU64,
     failures: AtomicU64,
+    /// Why a file could not be made or written, until it is logged.
+    trouble: Mutex<Option<String>>,
 }
 
 /// Memory of the share. Charged to the store while this lives.
@@ -34,6 +37,7 @@ impl SpoolSpace {
             memory: AtomicUsize::new(0),
             disk: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            trouble: Mutex::new(None),
         })
     }
 
@@ -52,8 +56,14 @@ impl SpoolSpace {
         self.failures.load(Relaxed)
     }
 
-    pub(super) fn failed(&self) {
+    pub(super) fn failed(&self, why: String) {
         self.failures.fetch_add(1, Relaxed);
+        *self.trouble.lock() = Some(why);
+    }
+
+    /// Why a file could not be made or written since the last call.
+    pub(crate) fn take_trouble(&self) -> Option<String> {
+        self.trouble.lock().take()
     }
 
     fn share(&self) -> usize {
