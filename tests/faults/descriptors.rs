@@ -99,6 +99,8 @@ fn clients_that_are_turned_away_hold_few_descriptors() {
         .start();
     let mut first = proxy.connect();
     first.get("/").expect(200);
+    // It is not idle any more, which would make it give way.
+    first.send("\r\n");
     let resting = proxy.open_descriptors();
     let mut most = 0;
     let clients: Vec<Conn> = (0..200)

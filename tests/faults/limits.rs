@@ -77,6 +77,7 @@ fn more_connections_than_allowed_are_told_so() {
     let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 4")).start();
     let mut held: Vec<Conn> = (0..4).map(|_| proxy.connect()).collect();
     held.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
+    held.iter_mut().for_each(is_not_idle);
     let mut fifth = proxy.connect();
     let _ = fifth.try_send(get("/").to_bytes());
     fifth.response().expect(503);
@@ -90,6 +91,64 @@ fn more_connections_than_allowed_are_told_so() {
     });
 }
 
+/// Begins the client's next request, by the empty line that may come before it (RFC 9112 §2.2).
+fn is_not_idle(client: &mut Conn) {
+    client.send("\r\n");
+}
+
+/// Regression: clients that kept their connections, and had no use for them, locked out everybody else.
+#[test]
+fn the_connection_that_has_been_idle_longest_gives_way_to_a_new_one() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60"));
+    let limits = "[limits]\nconnections = 4";
+    let proxy = sandarac().config(format!("threads = 1\n{}", site(&origin.url(), "", limits))).start();
+    let [mut first, mut second, mut third, mut busy] = std::array::from_fn(|_| proxy.connect());
+    for client in [&mut first, &mut second, &mut third, &mut busy] {
+        client.get("/").expect(200);
+    }
+    first.get("/").expect(200);
+    is_not_idle(&mut busy);
+    let mut new = proxy.connect();
+    new.get("/").expect(200);
+    second.expect_end();
+    let mut newer = proxy.connect();
+    newer.get("/").expect(200);
+    third.expect_end();
+    for client in [&mut busy, &mut first, &mut new, &mut newer] {
+        client.get("/").expect(200);
+    }
+    assert_eq!((proxy.metric("connections_gave_way"), proxy.metric("connections_refused")), (2, 0));
+}
+
+#[test]
+fn idle_connections_of_any_core_give_way() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60"));
+    let limits = "[limits]\nconnections = 30";
+    let proxy = sandarac().config(format!("threads = 3\n{}", site(&origin.url(), "", limits))).start();
+    let served = |count: usize| -> Vec<Conn> {
+        let mut clients: Vec<Conn> = (0..count).map(|_| proxy.connect()).collect();
+        clients.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
+        clients
+    };
+    let _idle = served(30);
+    let _new = served(20);
+    assert_eq!((proxy.metric("connections_gave_way"), proxy.metric("connections_refused")), (20, 0));
+}
+
+#[test]
+fn a_connection_that_is_used_gives_way_to_nobody() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |_| reply(200).cache("no-store").hold(&held));
+    let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 1")).start();
+    let mut first = proxy.connect();
+    first.send(get("/").to_bytes());
+    origin.reached(1);
+    proxy.connect().response().expect(503);
+    gate.open();
+    first.response().expect(200);
+}
+
 /// Regression: a refused client that stayed connected held its descriptor for two more seconds.
 #[test]
 fn those_that_are_too_many_are_let_go_soon() {
@@ -99,6 +158,7 @@ fn those_that_are_too_many_are_let_go_soon() {
         .map(|_| {
             let mut client = proxy.connect();
             client.get("/").expect(200);
+            is_not_idle(&mut client);
             client
         })
         .collect();

@@ -176,10 +176,17 @@ fn clients_that_are_turned_away_and_reset_leave_nothing_behind() {
     let toml = crate::site(&origin.url(), "", "[limits]\nconnections = 2");
     let proxy = sandarac().config(format!("threads = 1\n{toml}")).start();
     let mut before = [proxy.connect(), proxy.connect()];
-    before.iter_mut().for_each(|client| expect_page(client, "/bob"));
+    let mut serve = || {
+        for client in &mut before {
+            expect_page(client, "/bob");
+            // It is not idle any more, which would make it give way.
+            client.send("\r\n");
+        }
+    };
+    serve();
     for _ in 0..10 {
         send_and_reset(&proxy, &get("/alice").to_bytes());
-        before.iter_mut().for_each(|client| expect_page(client, "/bob"));
+        serve();
     }
     within("all to be turned away", || (stat(&proxy, "connections_refused") == 10).then_some(()));
 }

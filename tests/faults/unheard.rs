@@ -63,6 +63,8 @@ fn one_connection_too_many_is_told_so() {
     let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 1")).unheard().start();
     let mut first = proxy.connect();
     first.get("/").expect(200);
+    // It is not idle any more, which would make it give way.
+    first.send("\r\n");
     proxy.connect().response().expect(503);
 }
 

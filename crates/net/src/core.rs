@@ -16,6 +16,9 @@ use tokio::task::JoinHandle;
 /// How long a core waits after accepting failed: descriptors come back as connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How many connections may be closed for a new one: another core may take the place, and a session may have a request again.
+const ROOM_ATTEMPTS: usize = 3;
+
 /// The most threads of a core that open and read files that are not in memory. They exist while there is work for them. A
 /// disk gains nothing from more requests at a time; a mount that hangs takes them all.
 const MAX_FILE_THREADS: usize = 16;
@@ -46,6 +49,7 @@ pub fn run_core<S: Service>(
     runtime.block_on(async move {
         let sessions = Rc::new(Sessions::default());
         let service = build();
+        tokio::task::spawn_local(make_room_for_others(service.clone(), sessions.clone()));
         let mut accepting: HashMap<ListenerId, Accepting> = HashMap::new();
         while let Some(command) = commands.recv().await {
             match command {
@@ -112,14 +116,7 @@ async fn accept_loop<S: Service>(
         match accepted {
             Ok((stream, remote)) => {
                 let connection = NewConnection { transport: stream.into(), remote, listener };
-                let mut is_admitted = service.admit();
-                if !is_admitted {
-                    // Sessions that are to end, such as handshakes of which there are too many, do so now.
-                    sessions.handshakes.end_stalled();
-                    tokio::task::yield_now().await;
-                    is_admitted = service.admit();
-                }
-                if is_admitted {
+                if service.admit() || make_room(&*service, &sessions).await {
                     tokio::task::spawn_local(http1::serve(connection, service.clone(), sessions.clone()));
                     continue;
                 }
@@ -140,6 +137,38 @@ async fn accept_loop<S: Service>(
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+}
+
+/// Admits a connection for which there is no place, at the cost of another: a handshake of which there are too many, or
+/// the session that has been idle longest, here or on another core. Whether it is admitted.
+async fn make_room<S: Service>(service: &S, sessions: &Sessions) -> bool {
+    sessions.handshakes.end_stalled();
+    // Sessions that are to end do so now.
+    tokio::task::yield_now().await;
+    for _ in 0..ROOM_ATTEMPTS {
+        if service.admit() {
+            return true;
+        }
+        if sessions.end_longest_idle() {
+            service.gave_way();
+            tokio::task::yield_now().await;
+        } else if !service.cores().ask_others(&sessions.count).await {
+            return false;
+        }
+    }
+    service.admit()
+}
+
+/// Closes idle connections for other cores, for as long as the core exists.
+async fn make_room_for_others<S: Service>(service: Rc<S>, sessions: Rc<Sessions>) {
+    let mut asked = service.cores().enter(&sessions.count);
+    while let Some(request) = asked.recv().await {
+        if sessions.end_longest_idle() {
+            service.gave_way();
+            tokio::task::yield_now().await;
+            let _ = request.send(());
         }
     }
 }

@@ -10,6 +10,7 @@ mod byte_queue;
 mod clock;
 mod conn;
 mod core;
+mod crowding;
 mod duplex;
 mod file_reads;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
 pub use conn::{Conn, Meter};
+pub use crowding::Cores;
 pub use duplex::Duplex;
 pub use file_reads::{FileRead, is_in_memory, read_at_once};
 pub use http2::HeldByStreams;

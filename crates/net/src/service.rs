@@ -1,5 +1,6 @@
 //! The service behind the sessions, and the interface between them.
 
+use crate::crowding::Cores;
 use crate::http2::HeldByStreams;
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
@@ -87,6 +88,12 @@ pub trait Service: Meter + 'static {
 
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
+
+    /// The cores of the process, which make room for each other's connections.
+    fn cores(&self) -> &Cores;
+
+    /// An idle connection is closed, so that another may be admitted.
+    fn gave_way(&self);
 
     /// A connection is turned away because it was not admitted.
     fn refused(&self);

@@ -1,9 +1,12 @@
-//! The sessions of one core: their number, and whether they should end.
+//! The sessions of one core: their number, which of them are idle, and whether they should end.
 
 use crate::tls::Handshakes;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Waker;
 use tokio::sync::Notify;
 
@@ -14,11 +17,26 @@ const LINGERING: usize = 4;
 /// The sessions of one core.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    wakers: RefCell<Slab<Waker>>,
+    entries: RefCell<Slab<Entry>>,
+    /// Their number, as other cores see it.
+    pub(crate) count: Arc<AtomicUsize>,
+    /// How often a session began to wait for a request.
+    rests: Cell<u64>,
+    /// Those that were idle when this was last made and are next to give way, the longest idle first: the slot, and [`Entry::rests`].
+    longest_idle: RefCell<VecDeque<(usize, u64)>>,
     draining: Cell<bool>,
     lingering: Cell<usize>,
     pub(crate) handshakes: Handshakes,
     drained: Notify,
+}
+
+#[derive(Debug)]
+struct Entry {
+    waker: Waker,
+    /// [`Sessions::rests`] when it began to wait for a request; 0 while it does something else.
+    rests: u64,
+    /// Whether it is to end as soon as it waits for a request, for the sake of another connection.
+    gives_way: bool,
 }
 
 impl Sessions {
@@ -29,11 +47,40 @@ impl Sessions {
 
     /// The number of open connections.
     pub(crate) fn count(&self) -> usize {
-        self.wakers.borrow().len()
+        self.entries.borrow().len()
     }
 
     pub(crate) fn enter(self: &Rc<Sessions>, waker: &Waker) -> Membership {
-        Membership { slot: self.wakers.borrow_mut().insert(waker.clone()), sessions: self.clone() }
+        self.count.fetch_add(1, Relaxed);
+        let entry = Entry { waker: waker.clone(), rests: 0, gives_way: false };
+        Membership { slot: self.entries.borrow_mut().insert(entry), sessions: self.clone() }
+    }
+
+    /// Has the session end that has waited longest for a request. Whether there is one. It ends when it is polled next.
+    pub(crate) fn end_longest_idle(&self) -> bool {
+        let (mut entries, mut longest_idle) = (self.entries.borrow_mut(), self.longest_idle.borrow_mut());
+        for _ in 0..2 {
+            while let Some((slot, rests)) = longest_idle.pop_front() {
+                // It may have served a request since, or be another's slot.
+                if let Some(entry) = entries.get_mut(slot)
+                    && entry.rests == rests
+                    && !entry.gives_way
+                {
+                    entry.gives_way = true;
+                    entry.waker.wake_by_ref();
+                    return true;
+                }
+            }
+            let is_idle = |entry: &Entry| entry.rests > 0 && !entry.gives_way;
+            let mut idle: Vec<_> = entries
+                .iter()
+                .filter(|(_, entry)| is_idle(entry))
+                .map(|(slot, entry)| (slot, entry.rests))
+                .collect();
+            idle.sort_unstable_by_key(|(_, rests)| *rests);
+            *longest_idle = idle.into();
+        }
+        false
     }
 
     /// A place for one more turned-away client to linger in, if there is one.
@@ -56,8 +103,8 @@ impl Sessions {
     pub(crate) fn drain(&self) {
         self.draining.set(true);
         self.drained.notify_waiters();
-        for (_, waker) in self.wakers.borrow().iter() {
-            waker.wake_by_ref();
+        for (_, entry) in self.entries.borrow().iter() {
+            entry.waker.wake_by_ref();
         }
     }
 }
@@ -65,15 +112,36 @@ impl Sessions {
 /// A session's entry among those of its core.
 pub(crate) struct Membership {
     slot: usize,
-    sessions: Rc<Sessions>,
+    pub(crate) sessions: Rc<Sessions>,
+}
+
+impl Membership {
+    /// Notes that the session waits for a request, and nothing else. Whether it has to end instead.
+    #[inline]
+    pub(crate) fn rests(&self) -> bool {
+        let rests = self.sessions.rests.get() + 1;
+        self.sessions.rests.set(rests);
+        let entry = &mut self.sessions.entries.borrow_mut()[self.slot];
+        entry.rests = rests;
+        entry.gives_way
+    }
+
+    /// Notes that the session does not wait for a request any more. It keeps its place.
+    #[inline]
+    pub(crate) fn works(&self) {
+        let entry = &mut self.sessions.entries.borrow_mut()[self.slot];
+        (entry.rests, entry.gives_way) = (0, false);
+    }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let mut wakers = self.sessions.wakers.borrow_mut();
-        wakers.remove(self.slot);
-        if wakers.is_empty() && wakers.capacity() > 1024 {
-            *wakers = Slab::new();
+        self.sessions.count.fetch_sub(1, Relaxed);
+        let mut entries = self.sessions.entries.borrow_mut();
+        entries.remove(self.slot);
+        if entries.is_empty() && entries.capacity() > 1024 {
+            *entries = Slab::new();
+            *self.sessions.longest_idle.borrow_mut() = VecDeque::new();
         }
     }
 }
@@ -84,5 +152,36 @@ pub(crate) struct Lingering(Rc<Sessions>);
 impl Drop for Lingering {
     fn drop(&mut self) {
         self.0.lingering.set(self.0.lingering.get() - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_that_has_rested_longest_gives_way_first() {
+        let sessions = Rc::new(Sessions::default());
+        let [first, second, third] = std::array::from_fn(|_| sessions.enter(Waker::noop()));
+        assert!(!sessions.end_longest_idle(), "none rests");
+        for session in [&first, &second, &third, &first] {
+            assert!(!session.rests());
+        }
+        third.works();
+        assert!(sessions.end_longest_idle());
+        assert!(second.rests() && !third.rests() && !first.rests());
+        assert_eq!(sessions.count.load(Relaxed), 3);
+        drop(second);
+        // Another takes its slot.
+        let fourth = sessions.enter(Waker::noop());
+        assert!(!fourth.rests());
+        for session in [&third, &first, &fourth] {
+            assert!(sessions.end_longest_idle() && session.rests());
+        }
+        assert!(!sessions.end_longest_idle(), "each has been told once");
+        fourth.works();
+        assert!(!fourth.rests(), "one that was given a request stays");
+        drop((first, third, fourth));
+        assert_eq!((sessions.count(), sessions.count.load(Relaxed)), (0, 0));
     }
 }

@@ -47,6 +47,7 @@ macro_rules! counters {
 
 counters! {
     Connections "connections" "Client connections accepted.",
+    ConnectionsGaveWay "connections_gave_way" "Idle client connections closed for new ones because of the connection limit.",
     ConnectionsRefused "connections_refused" "Client connections answered 503 because of the connection limit.",
     HandshakesResumed "handshakes_resumed" "TLS handshakes with clients that resumed an earlier session.",
     ProxyHeadersMissing "proxy_headers_missing" "Client connections closed because they did not begin with a valid PROXY header.",

@@ -26,8 +26,8 @@ use sandarac_message::target::with_path;
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
-    AcceptTls, Answer, Client, HeldByStreams, Incoming, ListenerId, Meter, PanicPart, Peer, Refused, Request,
-    Responder, Response, Service, SessionLimits, wall,
+    AcceptTls, Answer, Client, Cores, HeldByStreams, Incoming, ListenerId, Meter, PanicPart, Peer, Refused,
+    Request, Responder, Response, Service, SessionLimits, wall,
 };
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
@@ -291,6 +291,14 @@ impl Service for Core {
             self.counters.one(Counter::Connections);
         }
         admitted
+    }
+
+    fn cores(&self) -> &Cores {
+        &self.shared.cores
+    }
+
+    fn gave_way(&self) {
+        self.counters.one(Counter::ConnectionsGaveWay);
     }
 
     fn refused(&self) {

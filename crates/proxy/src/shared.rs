@@ -20,7 +20,7 @@ use sandarac_message::caching::BypassReason;
 use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
-use sandarac_net::{HeldByStreams, Moment};
+use sandarac_net::{Cores, HeldByStreams, Moment};
 use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::collections::BTreeSet;
@@ -59,6 +59,8 @@ pub struct Shared {
     connection_limit: AtomicUsize,
     /// Whether clients must read their responses faster.
     pub(crate) memory_pressure: AtomicBool,
+    /// All cores, which make room for each other's connections.
+    pub(crate) cores: Cores,
     /// The memory that streams of HTTP/2 hold.
     pub(crate) held_by_streams: HeldByStreams,
     /// The memory and the disk of bodies that wait for slow clients.
@@ -121,6 +123,7 @@ impl Shared {
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
+            cores: Cores::default(),
             held_by_streams: HeldByStreams::default(),
             encoding_memory: CodingMemory::of_encoders(),
             decoding_memory: CodingMemory::of_decoders(),

@@ -63,6 +63,19 @@ fn a_connection_ends_after_its_share_of_requests() {
 }
 
 #[test]
+fn an_idle_connection_gives_way_with_goaway() {
+    let (proxy, _origin) = before_with("[limits]\nconnections = 1\n", |_| reply(200).body("page"));
+    let mut idle = connect(&proxy);
+    let stream = idle.get("/", &[]);
+    idle.response(stream);
+    let mut new = connect(&proxy);
+    let asked = new.get("/", &[]);
+    assert_eq!(new.response(asked).text(), "page");
+    assert_eq!(idle.await_frame(kind::GOAWAY).number(0), stream);
+    assert_eq!(idle.end(), Ended::Closed);
+}
+
+#[test]
 fn an_idle_connection_ends_with_goaway() {
     let (proxy, _origin) = before_with("[timeouts]\nidle = \"1s\"\n", |_| reply(200).body("page"));
     let mut client = connect(&proxy);

@@ -4,7 +4,7 @@ use super::encoder::{self, Coding};
 use crate::lent::{Lend, Lent, Spare};
 use crate::response::{Body, Responder, Response};
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
-use crate::sessions::Sessions;
+use crate::sessions::{Membership, Sessions};
 use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport};
 use sandarac_message::{RequestHeadBuf, Span, Version};
 use sandarac_wire::h1::{BodyFraming, Parsed, Refusal, may_be_complete, request};
@@ -197,8 +197,9 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         service: &S,
-        sessions: &Sessions,
+        membership: &Membership,
     ) -> Poll<Turn<S::Deferred>> {
+        let sessions = &*membership.sessions;
         loop {
             if self.conn.queued() > 0 {
                 return Poll::Ready(Turn::Flush);
@@ -228,6 +229,11 @@ impl Connection {
                     Poll::Ready(Ok(_)) => {}
                     Poll::Pending => {
                         self.conn.park();
+                        if self.partial {
+                            membership.works();
+                        } else if membership.rests() {
+                            return Poll::Ready(Turn::Close);
+                        }
                         if sessions.draining() && !self.partial {
                             if self.peer.requests > 0 {
                                 return Poll::Ready(Turn::Close);

@@ -43,10 +43,9 @@ pub(crate) async fn turn_away<S: Service>(new: NewConnection, service: Rc<S>, pl
 /// Serves an admitted connection to its end.
 pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessions: Rc<Sessions>) {
     let mut connection = Connection::new(new, &service);
-    let _place = Place {
-        service: &*service,
-        _membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await,
-    };
+    let place =
+        Place { service: &*service, membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await };
+    let membership = &place.membership;
     connection.timer.set(service.limits(connection.peer.listener).head_timeout);
     match service.expects_proxy_header(connection.peer.listener) {
         Some(true) => match Box::pin(receive_proxy_header(&mut connection)).await {
@@ -68,14 +67,16 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
                 return;
             }
             BeginTls::BegunHttp2 => {
-                Box::pin(serve_http2(&mut connection, &service, &sessions)).await;
+                Box::pin(serve_http2(&mut connection, &service, membership)).await;
                 return;
             }
             BeginTls::Failed => return,
         }
     }
     loop {
-        match poll_fn(|cx| connection.poll_turn(cx, &*service, &sessions)).await {
+        let turn = poll_fn(|cx| connection.poll_turn(cx, &*service, membership)).await;
+        membership.works();
+        match turn {
             Turn::Exchange(request) => match exchange(&*service, &mut connection, &sessions, request).await {
                 Next::KeepAlive => {
                     connection.conn.park();
@@ -95,7 +96,7 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
                 }
             },
             Turn::Http2 => {
-                Box::pin(serve_http2(&mut connection, &service, &sessions)).await;
+                Box::pin(serve_http2(&mut connection, &service, membership)).await;
                 return;
             }
             Turn::Refused(refused) => {
@@ -120,9 +121,9 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
 }
 
 /// Serves a connection that speaks HTTP/2 to its end.
-async fn serve_http2<S: Service>(connection: &mut Connection, service: &Rc<S>, sessions: &Sessions) {
+async fn serve_http2<S: Service>(connection: &mut Connection, service: &Rc<S>, membership: &Membership) {
     let Connection { conn, peer, timer, .. } = connection;
-    match http2::serve(conn, peer, timer, service, sessions).await {
+    match http2::serve(conn, peer, timer, service, membership).await {
         http2::End::Close => close(connection, &**service).await,
         http2::End::Reset => connection.conn.reset(),
         http2::End::Linger => linger(connection, time_to_linger(&**service)).await,
@@ -172,7 +173,7 @@ async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
 /// Counts a connection while it lives, however it ends.
 struct Place<'a, S: Service> {
     service: &'a S,
-    _membership: Membership,
+    membership: Membership,
 }
 
 impl<S: Service> Drop for Place<'_, S> {

@@ -2,6 +2,7 @@
 
 use super::connection::{NewConnection, poll_room};
 use super::session::serve;
+use crate::crowding::Cores;
 use crate::held_transport::Held;
 use crate::http2::HeldByStreams;
 use crate::response::{Base, Body, BodyBroken, Length, Responder, Response};
@@ -218,6 +219,12 @@ impl Service for Echo {
     fn admit(&self) -> bool {
         true
     }
+
+    fn cores(&self) -> &Cores {
+        unreachable!("there is one")
+    }
+
+    fn gave_way(&self) {}
 
     fn refused(&self) {}
 

@@ -9,7 +9,7 @@ use super::scratch::Scratch;
 use super::streams::Streams;
 use crate::lent::Lent;
 use crate::service::{Peer, Refused, Service};
-use crate::sessions::Sessions;
+use crate::sessions::Membership;
 use crate::{Conn, Moment, RateGauge, Timer};
 use sandarac_message::FieldsBuf;
 use sandarac_wire::h2::connection::{Config, Connection, Event};
@@ -63,9 +63,9 @@ pub(crate) async fn serve<S: Service>(
     peer: &mut Peer,
     timer: &mut Timer,
     service: &Rc<S>,
-    sessions: &Sessions,
+    membership: &Membership,
 ) -> End {
-    let mut session = Session::new(conn, peer, timer, service, sessions);
+    let mut session = Session::new(conn, peer, timer, service, membership);
     let end = poll_fn(|cx| session.poll(cx)).await;
     session.streams.borrow_mut().lose_all(ErrorKind::ConnectionReset);
     // Exchanges notice that, and end.
@@ -83,7 +83,7 @@ struct Session<'s, S: Service> {
     peer: &'s mut Peer,
     timer: &'s mut Timer,
     service: &'s Rc<S>,
-    sessions: &'s Sessions,
+    membership: &'s Membership,
     streams: Rc<RefCell<Streams>>,
     /// The beginning of the codec's clock.
     began: Moment,
@@ -118,7 +118,7 @@ impl<'s, S: Service> Session<'s, S> {
         peer: &'s mut Peer,
         timer: &'s mut Timer,
         service: &'s Rc<S>,
-        sessions: &'s Sessions,
+        membership: &'s Membership,
     ) -> Session<'s, S> {
         let limits = service.limits(peer.listener).head;
         let config = Config {
@@ -139,7 +139,7 @@ impl<'s, S: Service> Session<'s, S> {
             peer,
             timer,
             service,
-            sessions,
+            membership,
             streams: Rc::new(RefCell::new(streams)),
             began,
             received: 0,
@@ -176,12 +176,31 @@ impl<'s, S: Service> Session<'s, S> {
             self.conn.park();
             let held = self.streams.borrow().held_bytes();
             self.count_held(held);
+            if self.gives_way() {
+                continue;
+            }
             match self.judge(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(end)) => return Poll::Ready(end),
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Notes whether the connection is idle. If it has to end for the sake of another one, says so to the client, and that this
+    /// has to be written.
+    fn gives_way(&mut self) -> bool {
+        let mut streams = self.streams.borrow_mut();
+        if self.end.is_some() || self.partial.is_some() || self.conn.queued() > 0 || !streams.is_idle() {
+            self.membership.works();
+            return false;
+        }
+        let gives_way = self.membership.rests();
+        if gives_way {
+            streams.with_frames(Connection::finish);
+            self.end = Some(End::Close);
+        }
+        gives_way
     }
 
     /// Counts what the streams hold.
@@ -192,7 +211,7 @@ impl<'s, S: Service> Session<'s, S> {
 
     /// Ends the connection in order, if the process ends or the connection has served enough requests.
     fn drain(&mut self) {
-        if self.sessions.draining() && self.finishes.is_none() {
+        if self.membership.sessions.draining() && self.finishes.is_none() {
             self.announce_end();
         }
         let Some(at) = self.finishes else { return };
