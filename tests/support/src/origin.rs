@@ -1,6 +1,7 @@
 //! Origins: one that answers by a rule, and one that the test plays itself.
 
 use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -142,7 +143,7 @@ impl Port {
     /// A free port.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Port {
-        Port(bound(0))
+        Port(bound(0).expect("a free port"))
     }
 
     /// Which it is.
@@ -167,19 +168,23 @@ impl Port {
     /// The same, where the system makes one connection more than `backlog` that were not accepted. Further ones wait until
     /// one was.
     pub fn listen_for(&self, backlog: i32) -> Listener {
-        let socket = bound(self.address().port());
-        socket.listen(backlog).expect("a bound socket can listen");
+        let port = self.address().port();
+        let listen = || bound(port).and_then(|socket| socket.listen(backlog).map(|()| socket));
+        // Between its fork and its exec, a process that another test starts has the previous listener, too.
+        let socket = within("the port to be free", || match listen() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => None,
+            listening => Some(listening.expect("a port that is ours can be listened on")),
+        });
         Listener::on_tcp(socket.into())
     }
 }
 
 /// A socket that is bound and does not listen. Several may be bound to one port as long as none listens there.
-fn bound(port: u16) -> socket2::Socket {
-    let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-    socket.set_reuse_address(true).expect("an option every system has");
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    socket.bind(&address.into()).expect("a free port");
-    socket
+fn bound(port: u16) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    Ok(socket)
 }
 
 /// An origin that answers each request by a rule and remembers what it was asked. It stops when dropped: nobody
