@@ -41,6 +41,8 @@ fn running_out_of_descriptors_is_survived() {
     let mut proxy = sandarac().before(&origin).option("--threads", "2").descriptors(80).start();
     let mut first = proxy.connect();
     first.get("/page").expect(200);
+    // It is not idle any more, which would make it give way.
+    first.send("\r\n");
     let resting = proxy.open_descriptors();
     let clients = (0..200).map(|_| proxy.connect()).collect();
     let (clients, statuses) = ask_all(clients, |_| "/page".to_owned());

@@ -1,6 +1,6 @@
 //! Limits on the requests of a client, and on the number of connections.
 
-use sandarac_test_support::{Conn, Gate, Origin, get, reply, request, within};
+use sandarac_test_support::{Conn, Gate, Origin, eventually, get, reply, request, within};
 
 use crate::{sandarac, site};
 
@@ -133,6 +133,22 @@ fn idle_connections_of_any_core_give_way() {
     let _idle = served(30);
     let _new = served(20);
     assert_eq!((proxy.metric("connections_gave_way"), proxy.metric("connections_refused")), (20, 0));
+}
+
+/// A connection whose first request is on its way has a moment; one without any request in a second gives way, too.
+#[test]
+fn connections_that_never_ask_give_way() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60"));
+    let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 4")).start();
+    let silent: Vec<Conn> = (0..4).map(|_| proxy.connect()).collect();
+    proxy.counts("connections_open", 4);
+    proxy.connect().response().expect(503);
+    eventually("one to give way", || {
+        let mut client = proxy.connect();
+        let _ = client.try_send(get("/").to_bytes());
+        client.try_response("GET").is_ok_and(|response| response.status == 200).then_some(())
+    });
+    drop(silent);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The sessions of one core: their number, which of them are idle, and whether they should end.
 
+use crate::Moment;
 use crate::tls::Handshakes;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -8,11 +9,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Waker;
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The most clients per core that were turned away with a response and are given time to read it. More are
 /// closed at once: under a flood their descriptors are needed, above all for connections to backends.
 const LINGERING: usize = 4;
+
+/// The age from which a connection without any request may be closed for another one.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// The sessions of one core.
 #[derive(Debug, Default)]
@@ -33,8 +38,11 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 struct Entry {
     waker: Waker,
+    since: Moment,
     /// [`Sessions::rests`] when it began to wait for a request; 0 while it does something else.
     rests: u64,
+    /// Whether it has had a request before.
+    is_kept: bool,
     /// Whether it is to end as soon as it waits for a request, for the sake of another connection.
     gives_way: bool,
 }
@@ -52,11 +60,12 @@ impl Sessions {
 
     pub(crate) fn enter(self: &Rc<Sessions>, waker: &Waker) -> Membership {
         self.count.fetch_add(1, Relaxed);
-        let entry = Entry { waker: waker.clone(), rests: 0, gives_way: false };
+        let entry =
+            Entry { waker: waker.clone(), since: Moment::now(), rests: 0, is_kept: false, gives_way: false };
         Membership { slot: self.entries.borrow_mut().insert(entry), sessions: self.clone() }
     }
 
-    /// Has the session end that has waited longest for a request. Whether there is one. It ends when it is polled next.
+    /// Has the session end that has waited longest for another request. Whether there is one. It ends when it is polled next.
     pub(crate) fn end_longest_idle(&self) -> bool {
         let (mut entries, mut longest_idle) = (self.entries.borrow_mut(), self.longest_idle.borrow_mut());
         for _ in 0..2 {
@@ -71,7 +80,7 @@ impl Sessions {
                     return true;
                 }
             }
-            let is_idle = |entry: &Entry| entry.rests > 0 && !entry.gives_way;
+            let is_idle = |entry: &Entry| entry.rests > 0 && entry.is_kept && !entry.gives_way;
             let mut idle: Vec<_> = entries
                 .iter()
                 .filter(|(_, entry)| is_idle(entry))
@@ -81,6 +90,20 @@ impl Sessions {
             *longest_idle = idle.into();
         }
         false
+    }
+
+    /// The same for the oldest session that has had no request at all. Its first may be on its way, so that it has a moment.
+    pub(crate) fn end_stalled(&self) -> bool {
+        let mut entries = self.entries.borrow_mut();
+        let now = Moment::now();
+        let is_stalled = |entry: &Entry| {
+            entry.rests > 0 && !entry.is_kept && !entry.gives_way && now.since(entry.since) >= STALLED
+        };
+        let stalled = entries.iter_mut().map(|(_, entry)| entry).filter(|entry| is_stalled(entry));
+        let Some(oldest) = stalled.min_by_key(|entry| entry.rests) else { return false };
+        oldest.gives_way = true;
+        oldest.waker.wake_by_ref();
+        true
     }
 
     /// A place for one more turned-away client to linger in, if there is one.
@@ -116,13 +139,14 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Notes that the session waits for a request, and nothing else. Whether it has to end instead.
+    /// Notes that the session waits for a request, and nothing else; `is_kept` is whether it has had one before. Whether it has to
+    /// end instead.
     #[inline]
-    pub(crate) fn rests(&self) -> bool {
+    pub(crate) fn rests(&self, is_kept: bool) -> bool {
         let rests = self.sessions.rests.get() + 1;
         self.sessions.rests.set(rests);
         let entry = &mut self.sessions.entries.borrow_mut()[self.slot];
-        entry.rests = rests;
+        (entry.rests, entry.is_kept) = (rests, is_kept);
         entry.gives_way
     }
 
@@ -164,23 +188,27 @@ mod tests {
         let sessions = Rc::new(Sessions::default());
         let [first, second, third] = std::array::from_fn(|_| sessions.enter(Waker::noop()));
         assert!(!sessions.end_longest_idle(), "none rests");
+        assert!(
+            !first.rests(false) && !sessions.end_longest_idle() && !sessions.end_stalled(),
+            "its request may be on its way"
+        );
         for session in [&first, &second, &third, &first] {
-            assert!(!session.rests());
+            assert!(!session.rests(true));
         }
         third.works();
         assert!(sessions.end_longest_idle());
-        assert!(second.rests() && !third.rests() && !first.rests());
+        assert!(second.rests(true) && !third.rests(true) && !first.rests(true));
         assert_eq!(sessions.count.load(Relaxed), 3);
         drop(second);
         // Another takes its slot.
         let fourth = sessions.enter(Waker::noop());
-        assert!(!fourth.rests());
+        assert!(!fourth.rests(true));
         for session in [&third, &first, &fourth] {
-            assert!(sessions.end_longest_idle() && session.rests());
+            assert!(sessions.end_longest_idle() && session.rests(true));
         }
         assert!(!sessions.end_longest_idle(), "each has been told once");
         fourth.works();
-        assert!(!fourth.rests(), "one that was given a request stays");
+        assert!(!fourth.rests(true), "one that was given a request stays");
         drop((first, third, fourth));
         assert_eq!((sessions.count(), sessions.count.load(Relaxed)), (0, 0));
     }

@@ -5,7 +5,7 @@ use crate::lent::{Lend, Lent, Spare};
 use crate::response::{Body, Responder, Response};
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::{Membership, Sessions};
-use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport};
+use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport, Unread};
 use sandarac_message::{RequestHeadBuf, Span, Version};
 use sandarac_wire::h1::{BodyFraming, Parsed, Refusal, may_be_complete, request};
 use std::cell::RefCell;
@@ -231,8 +231,12 @@ impl Connection {
                         self.conn.park();
                         if self.partial {
                             membership.works();
-                        } else if membership.rests() {
-                            return Poll::Ready(Turn::Close);
+                        } else if membership.rests(self.peer.requests > 0) {
+                            if !matches!(self.conn.unread(), Unread::Data) {
+                                return Poll::Ready(Turn::Close);
+                            }
+                            // Its next request is there already.
+                            membership.works();
                         }
                         if sessions.draining() && !self.partial {
                             if self.peer.requests > 0 {

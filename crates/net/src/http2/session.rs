@@ -10,7 +10,7 @@ use super::streams::Streams;
 use crate::lent::Lent;
 use crate::service::{Peer, Refused, Service};
 use crate::sessions::Membership;
-use crate::{Conn, Moment, RateGauge, Timer};
+use crate::{Conn, Moment, RateGauge, Timer, Unread};
 use sandarac_message::FieldsBuf;
 use sandarac_wire::h2::connection::{Config, Connection, Event};
 use sandarac_wire::h2::settings::Settings;
@@ -195,12 +195,17 @@ impl<'s, S: Service> Session<'s, S> {
             self.membership.works();
             return false;
         }
-        let gives_way = self.membership.rests();
-        if gives_way {
-            streams.with_frames(Connection::finish);
-            self.end = Some(End::Close);
+        if !self.membership.rests(self.peer.requests > 0) {
+            return false;
         }
-        gives_way
+        if matches!(self.conn.unread(), Unread::Data) {
+            // Its next request is there already.
+            self.membership.works();
+            return false;
+        }
+        streams.with_frames(Connection::finish);
+        self.end = Some(End::Close);
+        true
     }
 
     /// Counts what the streams hold.
