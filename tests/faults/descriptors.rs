@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
 
-use crate::{sandarac, site};
+use crate::{begin_another, sandarac, site};
 
 /// How long the test waits for the responses to simultaneous requests. Some get none, because their connections are not
 /// accepted.
@@ -41,8 +41,7 @@ fn running_out_of_descriptors_is_survived() {
     let mut proxy = sandarac().before(&origin).option("--threads", "2").descriptors(80).start();
     let mut first = proxy.connect();
     first.get("/page").expect(200);
-    // It is not idle any more, which would make it give way.
-    first.send("\r\n");
+    begin_another(&mut first);
     let resting = proxy.open_descriptors();
     let clients = (0..200).map(|_| proxy.connect()).collect();
     let (clients, statuses) = ask_all(clients, |_| "/page".to_owned());
@@ -101,8 +100,7 @@ fn clients_that_are_turned_away_hold_few_descriptors() {
         .start();
     let mut first = proxy.connect();
     first.get("/").expect(200);
-    // It is not idle any more, which would make it give way.
-    first.send("\r\n");
+    begin_another(&mut first);
     let resting = proxy.open_descriptors();
     let mut most = 0;
     let clients: Vec<Conn> = (0..200)

@@ -2,7 +2,7 @@
 
 use sandarac_test_support::{Conn, Gate, Origin, eventually, get, reply, request, within};
 
-use crate::{sandarac, site};
+use crate::{begin_another, sandarac, site};
 
 #[test]
 fn a_head_a_target_and_a_body_that_are_too_large_have_statuses_of_their_own() {
@@ -77,7 +77,7 @@ fn more_connections_than_allowed_are_told_so() {
     let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 4")).start();
     let mut held: Vec<Conn> = (0..4).map(|_| proxy.connect()).collect();
     held.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
-    held.iter_mut().for_each(is_not_idle);
+    held.iter_mut().for_each(begin_another);
     let mut fifth = proxy.connect();
     let _ = fifth.try_send(get("/").to_bytes());
     fifth.response().expect(503);
@@ -91,11 +91,6 @@ fn more_connections_than_allowed_are_told_so() {
     });
 }
 
-/// Begins the client's next request, by the empty line that may come before it (RFC 9112 §2.2).
-fn is_not_idle(client: &mut Conn) {
-    client.send("\r\n");
-}
-
 /// Regression: clients that kept their connections, and had no use for them, locked out everybody else.
 #[test]
 fn the_connection_that_has_been_idle_longest_gives_way_to_a_new_one() {
@@ -107,7 +102,7 @@ fn the_connection_that_has_been_idle_longest_gives_way_to_a_new_one() {
         client.get("/").expect(200);
     }
     first.get("/").expect(200);
-    is_not_idle(&mut busy);
+    begin_another(&mut busy);
     let mut new = proxy.connect();
     new.get("/").expect(200);
     second.expect_end();
@@ -174,7 +169,7 @@ fn those_that_are_too_many_are_let_go_soon() {
         .map(|_| {
             let mut client = proxy.connect();
             client.get("/").expect(200);
-            is_not_idle(&mut client);
+            begin_another(&mut client);
             client
         })
         .collect();

@@ -19,7 +19,7 @@ mod strays;
 mod unheard;
 mod uploads;
 
-use sandarac_test_support::{Origin, Reply, Request, Sandarac, Setup};
+use sandarac_test_support::{Conn, Origin, Reply, Request, Sandarac, Setup};
 
 /// The binary under test, not started yet.
 pub(crate) fn sandarac() -> Setup {
@@ -38,6 +38,12 @@ pub(crate) fn site(backend: &str, pool_keys: &str, tables: &str) -> String {
         "[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = [\"{backend}\"]\n{pool_keys}\n\n\
          [[route]]\npool = \"app\"\n\n{tables}\n"
     )
+}
+
+/// Begins the client's next request, by the empty line that may come before it (RFC 9112 §2.2). An idle connection would give way to
+/// a new one.
+pub(crate) fn begin_another(client: &mut Conn) {
+    client.send("\r\n");
 }
 
 /// A metric without labels, as `stats` shows it.

@@ -7,7 +7,7 @@ use std::thread;
 
 use sandarac_test_support::{Conn, Gate, Origin, Req, Request, Sandarac, get, head, post, reply, within};
 
-use crate::{sandarac, stat};
+use crate::{begin_another, sandarac, stat};
 
 /// A body that no socket takes at once.
 const LARGE: usize = 8 << 20;
@@ -179,8 +179,7 @@ fn clients_that_are_turned_away_and_reset_leave_nothing_behind() {
     let mut serve = || {
         for client in &mut before {
             expect_page(client, "/bob");
-            // It is not idle any more, which would make it give way.
-            client.send("\r\n");
+            begin_another(client);
         }
     };
     serve();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandarac_test_support::{Conn, Gate, Origin, Signal, TempDir, get, reply, within};
 
-use crate::{sandarac, site};
+use crate::{begin_another, sandarac, site};
 
 #[test]
 fn a_reload_is_in_force_and_says_so() {
@@ -63,8 +63,7 @@ fn one_connection_too_many_is_told_so() {
     let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 1")).unheard().start();
     let mut first = proxy.connect();
     first.get("/").expect(200);
-    // It is not idle any more, which would make it give way.
-    first.send("\r\n");
+    begin_another(&mut first);
     proxy.connect().response().expect(503);
 }
 

@@ -254,23 +254,23 @@ impl Store {
             if self.purges.meets(landing.begun.purges, landing.key, tags) {
                 return false;
             }
-            // A purge of the part is one of its bytes, whatever tags the new response has.
-            if let Superseded::WhenCombined(part) = superseded
-                && (shard.slot_of(part).is_none() || part.is_condemned())
-            {
-                return false;
+            let is_same = |other: &Object| other.vary() == object.vary();
+            match superseded {
+                // A purge of the part is one of its bytes, whatever tags the new response has.
+                Superseded::WhenCombined(part) if shard.slot_of(part).is_none() || part.is_condemned() => {
+                    return false;
+                }
+                Superseded::WhenCombined(_) => {}
+                Superseded::Now | Superseded::WhenWhole => {
+                    let before = shard.variants(landing.key).find(|(_, other)| is_same(other));
+                    before.into_iter().for_each(|(_, before)| object.inherit(before));
+                }
             }
             let stays = |other: &Object| match superseded {
                 Superseded::Now => false,
                 Superseded::WhenWhole => other.is_complete(),
                 Superseded::WhenCombined(_) => true,
             };
-            let is_same = |other: &Object| other.vary() == object.vary();
-            if !matches!(superseded, Superseded::WhenCombined(_))
-                && let Some((_, before)) = shard.variants(landing.key).find(|(_, other)| is_same(other))
-            {
-                object.inherit(before);
-            }
             let most = self.settings().max_variants;
             let goes = |(at, (slot, other)): (usize, (u32, &Arc<Object>))| {
                 (is_same(other) && !stays(other) || at + 1 >= most).then_some(slot)

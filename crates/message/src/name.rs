@@ -242,7 +242,7 @@ impl Name {
     }
 }
 
-/// A set of known names, [`Name::Other`] among them.
+/// A set of known names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameSet([u64; 2]);
 

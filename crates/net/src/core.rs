@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 /// How long a core waits after accepting failed: descriptors come back as connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How many connections may be closed for a new one: another core may take the place, and a session may have a request again.
+/// The most connections that are closed for a new one: another core may take the place, and a session may have a request.
 const ROOM_ATTEMPTS: usize = 8;
 
 /// The most threads of a core that open and read files that are not in memory. They exist while there is work for them. A
@@ -142,7 +142,7 @@ async fn accept_loop<S: Service>(
 }
 
 /// Admits a connection for which there is no place, at the cost of another: a handshake of which there are too many, or
-/// the session that has been idle longest, here or on another core, or one that never had a request. Whether it is admitted.
+/// the session that has been idle longest, here or on another core, or one that never had a request. Whether there is one.
 async fn make_room<S: Service>(service: &S, sessions: &Sessions) -> bool {
     sessions.handshakes.end_stalled();
     // Sessions that are to end do so now.
@@ -151,16 +151,15 @@ async fn make_room<S: Service>(service: &S, sessions: &Sessions) -> bool {
         if service.admit() {
             return true;
         }
-        if sessions.end_longest_idle() {
-            service.gave_way();
-            tokio::task::yield_now().await;
-        } else if !service.cores().ask_others(&sessions.count).await {
+        if !sessions.end_longest_idle() {
+            if service.cores().ask_others(&sessions.count).await {
+                continue;
+            }
             if !sessions.end_stalled() {
                 return false;
             }
-            service.gave_way();
-            tokio::task::yield_now().await;
         }
+        tokio::task::yield_now().await;
     }
     service.admit()
 }
@@ -170,7 +169,6 @@ async fn make_room_for_others<S: Service>(service: Rc<S>, sessions: Rc<Sessions>
     let mut asked = service.cores().enter(&sessions.count);
     while let Some(request) = asked.recv().await {
         if sessions.end_longest_idle() || sessions.end_stalled() {
-            service.gave_way();
             tokio::task::yield_now().await;
             let _ = request.send(());
         }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// The most cores that are asked for one connection: each costs a turn of its loop.
 const MOST_ASKED: usize = 4;
 
-/// How long a core may take to close a connection.
+/// The longest that a core may take to close a connection.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Sent back once a connection has been closed; dropped if none is idle.

@@ -1,7 +1,7 @@
 //! The sessions of one core: their number, which of them are idle, and whether they should end.
 
-use crate::Moment;
-use crate::tls::Handshakes;
+use crate::tls::{Handshakes, STALLED};
+use crate::{Conn, Moment, Unread};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -9,25 +9,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Waker;
-use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The most clients per core that were turned away with a response and are given time to read it. More are
 /// closed at once: under a flood their descriptors are needed, above all for connections to backends.
 const LINGERING: usize = 4;
 
-/// The age from which a connection without any request may be closed for another one.
-const STALLED: Duration = Duration::from_secs(1);
-
 /// The sessions of one core.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     entries: RefCell<Slab<Entry>>,
-    /// Their number, as other cores see it.
+    /// Their number, which other cores see.
     pub(crate) count: Arc<AtomicUsize>,
-    /// How often a session began to wait for a request.
+    /// The number of times that a session began to wait for a request.
     rests: Cell<u64>,
-    /// Those that were idle when this was last made and are next to give way, the longest idle first: the slot, and [`Entry::rests`].
+    /// Those that were idle when this was last made, the longest idle first: the slot, and [`Entry::rests`].
     longest_idle: RefCell<VecDeque<(usize, u64)>>,
     draining: Cell<bool>,
     lingering: Cell<usize>,
@@ -38,6 +34,7 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 struct Entry {
     waker: Waker,
+    /// The moment at which the connection was admitted.
     since: Moment,
     /// [`Sessions::rests`] when it began to wait for a request; 0 while it does something else.
     rests: u64,
@@ -45,6 +42,13 @@ struct Entry {
     is_kept: bool,
     /// Whether it is to end as soon as it waits for a request, for the sake of another connection.
     gives_way: bool,
+}
+
+impl Entry {
+    fn give_way(&mut self) {
+        self.gives_way = true;
+        self.waker.wake_by_ref();
+    }
 }
 
 impl Sessions {
@@ -55,7 +59,7 @@ impl Sessions {
 
     /// The number of open connections.
     pub(crate) fn count(&self) -> usize {
-        self.entries.borrow().len()
+        self.count.load(Relaxed)
     }
 
     pub(crate) fn enter(self: &Rc<Sessions>, waker: &Waker) -> Membership {
@@ -65,7 +69,7 @@ impl Sessions {
         Membership { slot: self.entries.borrow_mut().insert(entry), sessions: self.clone() }
     }
 
-    /// Has the session end that has waited longest for another request. Whether there is one. It ends when it is polled next.
+    /// Has the session end that has waited longest for another request, when it is polled next. Whether there is one.
     pub(crate) fn end_longest_idle(&self) -> bool {
         let (mut entries, mut longest_idle) = (self.entries.borrow_mut(), self.longest_idle.borrow_mut());
         for _ in 0..2 {
@@ -75,8 +79,7 @@ impl Sessions {
                     && entry.rests == rests
                     && !entry.gives_way
                 {
-                    entry.gives_way = true;
-                    entry.waker.wake_by_ref();
+                    entry.give_way();
                     return true;
                 }
             }
@@ -92,7 +95,7 @@ impl Sessions {
         false
     }
 
-    /// The same for the oldest session that has had no request at all. Its first may be on its way, so that it has a moment.
+    /// The same for the oldest session that has had no request at all, for longer than a first one is on its way.
     pub(crate) fn end_stalled(&self) -> bool {
         let mut entries = self.entries.borrow_mut();
         let now = Moment::now();
@@ -100,10 +103,7 @@ impl Sessions {
             entry.rests > 0 && !entry.is_kept && !entry.gives_way && now.since(entry.since) >= STALLED
         };
         let stalled = entries.iter_mut().map(|(_, entry)| entry).filter(|entry| is_stalled(entry));
-        let Some(oldest) = stalled.min_by_key(|entry| entry.rests) else { return false };
-        oldest.gives_way = true;
-        oldest.waker.wake_by_ref();
-        true
+        stalled.min_by_key(|entry| entry.rests).map(Entry::give_way).is_some()
     }
 
     /// A place for one more turned-away client to linger in, if there is one.
@@ -139,10 +139,22 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Notes that the session waits for a request, and nothing else; `is_kept` is whether it has had one before. Whether it has to
-    /// end instead.
+    /// Notes that the session waits for a request, and nothing else; `is_kept` is whether it has had one before. Whether
+    /// it has to end instead, for the sake of another connection. A request that has arrived on `conn` saves it.
     #[inline]
-    pub(crate) fn rests(&self, is_kept: bool) -> bool {
+    pub(crate) fn gives_way(&self, conn: &mut Conn, is_kept: bool) -> bool {
+        if !self.rests(is_kept) {
+            return false;
+        }
+        let is_saved = matches!(conn.unread(), Unread::Data);
+        if is_saved {
+            self.works();
+        }
+        !is_saved
+    }
+
+    #[inline]
+    fn rests(&self, is_kept: bool) -> bool {
         let rests = self.sessions.rests.get() + 1;
         self.sessions.rests.set(rests);
         let entry = &mut self.sessions.entries.borrow_mut()[self.slot];

@@ -53,7 +53,7 @@ fn script(path: &[u8]) -> Option<&[u8]> {
     memchr::memchr_iter(b'/', path).map(|at| &path[..at]).find(|before| before.ends_with(b".php"))
 }
 
-/// What a path has that servers may read differently.
+/// The parts of a path that servers may read differently.
 enum Suspicion {
     None,
     /// A segment that may be a script, and more after it.

@@ -5,7 +5,7 @@ use crate::lent::{Lend, Lent, Spare};
 use crate::response::{Body, Responder, Response};
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::{Membership, Sessions};
-use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport, Unread};
+use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport};
 use sandarac_message::{RequestHeadBuf, Span, Version};
 use sandarac_wire::h1::{BodyFraming, Parsed, Refusal, may_be_complete, request};
 use std::cell::RefCell;
@@ -231,12 +231,9 @@ impl Connection {
                         self.conn.park();
                         if self.partial {
                             membership.works();
-                        } else if membership.rests(self.peer.requests > 0) {
-                            if !matches!(self.conn.unread(), Unread::Data) {
-                                return Poll::Ready(Turn::Close);
-                            }
-                            // Its next request is there already.
-                            membership.works();
+                        } else if membership.gives_way(&mut self.conn, self.peer.requests > 0) {
+                            service.gave_way();
+                            return Poll::Ready(Turn::Close);
                         }
                         if sessions.draining() && !self.partial {
                             if self.peer.requests > 0 {

@@ -10,7 +10,7 @@ use super::streams::Streams;
 use crate::lent::Lent;
 use crate::service::{Peer, Refused, Service};
 use crate::sessions::Membership;
-use crate::{Conn, Moment, RateGauge, Timer, Unread};
+use crate::{Conn, Moment, RateGauge, Timer};
 use sandarac_message::FieldsBuf;
 use sandarac_wire::h2::connection::{Config, Connection, Event};
 use sandarac_wire::h2::settings::Settings;
@@ -187,22 +187,18 @@ impl<'s, S: Service> Session<'s, S> {
         }
     }
 
-    /// Notes whether the connection is idle. If it has to end for the sake of another one, says so to the client, and that this
-    /// has to be written.
+    /// Notes whether the connection is idle. Whether it has to end for the sake of another one: then the client is told,
+    /// which has to be written.
     fn gives_way(&mut self) -> bool {
         let mut streams = self.streams.borrow_mut();
         if self.end.is_some() || self.partial.is_some() || self.conn.queued() > 0 || !streams.is_idle() {
             self.membership.works();
             return false;
         }
-        if !self.membership.rests(self.peer.requests > 0) {
+        if !self.membership.gives_way(self.conn, self.peer.requests > 0) {
             return false;
         }
-        if matches!(self.conn.unread(), Unread::Data) {
-            // Its next request is there already.
-            self.membership.works();
-            return false;
-        }
+        self.service.gave_way();
         streams.with_frames(Connection::finish);
         self.end = Some(End::Close);
         true

@@ -15,7 +15,7 @@ pub(crate) mod tests;
 pub(crate) use accept::accept;
 pub use connect::connect;
 pub use fault::{HandshakeFault, alert_name};
-pub(crate) use handshakes::Handshakes;
+pub(crate) use handshakes::{Handshakes, STALLED};
 pub use peer::TlsPeer;
 pub use side::{ClientSide, ServerSide};
 pub use stream::TlsStream;
