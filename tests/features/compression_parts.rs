@@ -167,7 +167,7 @@ fn nobody_gets_a_part_in_a_coding_that_he_does_not_accept() {
             answer.cache(if is_stored { "max-age=60" } else { "no-store" })
         });
         for round in 0..2 {
-            // What bypasses the cache is forwarded as it is, with its range.
+            // A request that bypasses the cache is forwarded as it is, with its range.
             let passed = (!has_parts).then(|| part(get("/")).with("Cookie", "a=b"));
             for request in [part(get("/")), part(accepting("identity"))].into_iter().chain(passed) {
                 let whole = proxy.exchange(&request);

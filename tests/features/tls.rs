@@ -421,7 +421,7 @@ fn clients_cannot_claim_a_certificate_in_the_fields_of_other_proxies() {
         assert!(lines.iter().all(|(_, value)| *value != "claim"), "{lines:?}");
         assert_eq!(sent.field("X-Client-DNS"), Some("kept"));
     }
-    // Who asks for no certificates may have a use of its own for such names.
+    // A site that asks for no certificates may have a use of its own for such names.
     let request = sandarac_test_support::get("/").host("a.example").with("X-SSL-Client-Verify", "kept");
     sandarac_test_support::Conn::to(&proxy.addresses()[1]).exchange(&request).expect(200);
     assert_eq!(origin.last().field("X-SSL-Client-Verify"), Some("kept"));

@@ -23,7 +23,7 @@ use crate::value::show_duration;
 /// Begins another line about a route, below the first.
 const NEXT: &str = "\n     ";
 
-/// What `config` does, in plain words, for `sandarac check`.
+/// A description of `config` in plain words, for `sandarac check`.
 pub fn explain(config: &Config) -> String {
     let mut out = String::new();
     let mut line = |text: String| {

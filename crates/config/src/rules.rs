@@ -21,7 +21,8 @@ settings! {
         /// How long a response is fresh, overriding the backend. It applies to redirects and to the errors 404, 410 and
         /// 451 (under the profile rfc also 405 and 414), but not to other 4xx, which one client's fields may have
         /// caused, to 5xx, or to statuses in `status_ttl`. `no-store` and `private` still apply. A table gives each
-        /// status its own, for any status; with `override = true` in it, also to responses with `no-store` or `private`.
+        /// status its own, for any status; with `override = true` in it, also to responses with `no-store` or
+        /// `private`.
         ttl: Option<ForcedTtl> = None, unset "the lifetime from the backend" "{ 404 = \"1m\" }";
         /// How long a response is fresh if the backend gives no lifetime: a page or an asset of one of the
         /// `default_ttl_types`.

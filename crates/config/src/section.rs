@@ -45,8 +45,8 @@ settings! {
         body: Option<ByteSize> = None, unset "no limit" "\"100MiB\"";
         /// The longest response head. A longer one is answered with 502.
         response_head: BoundedSize<{ KIB }, { 60 * KIB }> = BoundedSize::of::<{ 60 * KIB }>();
-        /// The most client connections at a time. For one more, that which has been idle longest is closed; if none is, it is
-        /// answered with 503 and closed.
+        /// The most client connections at a time. For one more, that which has been idle longest is closed; if none
+        /// is, it is answered with 503 and closed.
         connections: Option<Bounded<1, { u32::MAX }>> = None, unset "as many as the limit on open files allows" "10000";
         /// The most requests on one client connection, which is closed gracefully after the last.
         requests_per_connection: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "10000";

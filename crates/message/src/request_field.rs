@@ -6,7 +6,7 @@
 
 use crate::Name;
 
-/// What is known of a request field by its name.
+/// The kind of a request field, as far as its name tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// It says nothing of who asks: standard, or written by browsers, proxies or tracing.

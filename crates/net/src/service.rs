@@ -52,7 +52,7 @@ impl SessionLimits {
 
 /// The application of sessions: the proxy.
 pub trait Service: Meter + 'static {
-    /// What [`Service::answer`] learnt about a request that it defers.
+    /// The findings of [`Service::answer`] about a request that it defers.
     type Deferred;
 
     /// The limits for the next request on a connection to a listener; they change on reload.
@@ -169,7 +169,7 @@ pub struct Incoming<D> {
     pub expect_continue: bool,
     /// When it was received.
     pub began: Instant,
-    /// What [`Service::answer`] learnt about it.
+    /// The findings of [`Service::answer`] about it.
     pub deferred: D,
 }
 

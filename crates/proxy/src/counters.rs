@@ -37,7 +37,7 @@ macro_rules! counters {
                 match self { $(Counter::$variant => $name),* }
             }
 
-            /// What it counts.
+            /// A description of what it counts.
             pub const fn text(self) -> &'static str {
                 match self { $(Counter::$variant => $text),* }
             }

@@ -5,7 +5,7 @@ use sandarac_net::tls::TlsPeer;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What is known of an exchange at its end. Bytes from the network are as received.
+/// The facts about an exchange at its end. Bytes from the network are as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// The transaction number of the client's connection.
@@ -59,7 +59,7 @@ pub struct Record<'a> {
     pub backend: Option<&'a str>,
     /// The protocol over which a backend responded.
     pub backend_protocol: Option<&'static str>,
-    /// What went wrong.
+    /// The error in words.
     pub error: Option<&'a str>,
 }
 

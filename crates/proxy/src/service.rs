@@ -205,7 +205,7 @@ impl Service for Core {
 
     fn limits(&self, listener: ListenerId) -> SessionLimits {
         let site = self.site();
-        // What was configured for a listener that is gone serves one more request of each of its connections.
+        // The settings of a listener that is gone serve one more request of each of its connections.
         let max_requests = if site.is_listening(listener) { site.session.max_requests } else { 1 };
         SessionLimits { max_requests, ..site.session }
     }

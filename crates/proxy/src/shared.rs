@@ -37,7 +37,7 @@ const DETACHED_SHARE: usize = 8;
 /// is half of what the store gives to objects not known to be popular, so that some is left for new ones.
 const HELD_SHARE: usize = 20;
 
-/// What all cores of a process share.
+/// The state that all cores of a process share.
 pub struct Shared {
     site: ArcSwap<Site>,
     /// The configuration that the upkeep works on: the one in force, or the next one.
@@ -332,7 +332,7 @@ impl Shared {
         with_target(url, of).unwrap_or_default()
     }
 
-    /// What the shared tier has for an absolute URL and a GET with these `fields`: under either scheme, on the
+    /// The entries of the shared tier for an absolute URL and a GET with these `fields`: under either scheme, on the
     /// server that has its keys, or on all servers if `everywhere`. Without `asks`, only keys and servers are
     /// told. `removes` removes the entries. Blocks the thread until the servers have answered. `None` if it is no
     /// such URL; an error if the URL is not in a tier.

@@ -26,7 +26,7 @@ use compare::{Pages, differ};
 struct Change {
     name: String,
     value: String,
-    /// What to do about pages that depend on it and are shared.
+    /// The remedy for pages that depend on it and are shared.
     remedy: String,
 }
 
@@ -81,7 +81,7 @@ fn changes() -> Vec<Change> {
     changes
 }
 
-/// What came of one change.
+/// The outcome of one change.
 enum Found {
     Same,
     /// The pages differ, and each visitor gets the right one.

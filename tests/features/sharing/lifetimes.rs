@@ -1,4 +1,4 @@
-//! What is stored although nobody said for how long, and what never is.
+//! Responses that are stored although nobody said for how long, and those that never are.
 
 use sandarac_test_support::{Origin, Reply, Request, get, reply};
 

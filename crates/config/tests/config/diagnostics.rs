@@ -370,7 +370,7 @@ fn edits_that_are_meant_for_what_all_share_are_warned_of_where_they_meet_persona
     );
     let alone = "[[route]]\nmatch = \"/assets/*\"\nfiles = \"/srv/www\"\nresponse.set = { Cache-Control = \"max-age=60\" }\n";
     assert!(warnings(&format!("{BASE}{alone}[[route]]\npool = \"app\"\n")).is_empty());
-    // What is in the page may belong to the session that the cookie began.
+    // The page may belong to the session that the cookie began.
     let [lost] = &with("stored_response = { remove = [\"Set-Cookie\"] }")[..] else { panic!("one warning") };
     assert!(lost.starts_with("pages that set a cookie are stored without it"), "{lost}");
     for fine in [

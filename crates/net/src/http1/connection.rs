@@ -150,7 +150,7 @@ impl Responder for InPlace<'_> {
                         let trailers = body.trailers().unwrap_or_default();
                         encoder::end(self.output.inline(), self.coding, trailers.view());
                     }
-                    // What a socket may not take at once.
+                    // A socket may not take as much at once.
                     if bytes > LONG {
                         self.output.keep(Box::new(body));
                     }
@@ -390,7 +390,7 @@ pub(super) fn poll_room(
         Poll::Pending => {
             loop {
                 let sent = conn.taken();
-                // Who waits for a file holds no memory that the pressure is about.
+                // A client that waits for a file holds no memory that the pressure is about.
                 let presses = pressure.load(Ordering::Relaxed) && conn.holds_memory();
                 let left = rate.waits(sent, limits.min_rate_out(presses));
                 let still = limits.send_timeout.saturating_sub(rate.still(sent));

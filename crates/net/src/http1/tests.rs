@@ -333,7 +333,7 @@ fn exchanged(service: Rc<Echo>, transport: impl FnOnce(Stream) -> Transport, req
     })
 }
 
-/// What a client receives over TLS in response to `request`, and how the connection ends.
+/// The bytes that a client receives over TLS in response to `request`, and how the connection ends.
 fn exchanged_over_tls(request: Vec<u8>, prepare: impl FnOnce(&Echo)) -> (Vec<u8>, io::Result<usize>) {
     let (server, client) = configs(&rustls::version::TLS13);
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();

@@ -46,7 +46,7 @@ const TICK: Duration = Duration::from_millis(1);
 /// The data of that PING.
 const LAST_PING: [u8; 8] = *b"sandarac";
 
-/// What happens to the connection after the session.
+/// The fate of the connection after the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// It is closed.
@@ -98,7 +98,7 @@ struct Session<'s, S: Service> {
     rate_out: RateGauge,
     /// When a connection that is to end accepts no more requests.
     finishes: Option<Moment>,
-    /// What follows once everything is written.
+    /// The end that follows once everything is written.
     end: Option<End>,
     /// Bytes that are counted in [`Service::held_by_streams`].
     counted: usize,

@@ -52,7 +52,7 @@ const MAX_PASSES: usize = 5;
 /// originates in nginx.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// What was determined about a request before it became an exchange.
+/// The findings about a request before it became an exchange.
 pub struct Deferred {
     pub(crate) site: LocalSite,
     pub(crate) judged: Result<Judged, Fault>,

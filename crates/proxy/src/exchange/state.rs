@@ -37,7 +37,7 @@ pub(crate) struct Exchange<'e> {
     pub(super) expect_continue: bool,
     pub(crate) handling: Handling,
     pub(crate) transaction: u64,
-    /// What is known of the fetch, if there was one.
+    /// The trace of the fetch, if there was one.
     pub(crate) trace: FetchTrace,
     /// The name of the field that keeps the request from sharing what is not for everybody, if one does.
     pub(crate) telling: Option<&'e [u8]>,
@@ -55,7 +55,7 @@ pub(crate) struct Exchange<'e> {
     pub(crate) nesting: Option<Nesting>,
 }
 
-/// What was sent.
+/// The response as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     /// 0 if no response was begun.

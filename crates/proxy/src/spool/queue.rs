@@ -42,7 +42,7 @@ pub(crate) struct Spool {
     limit: u64,
     /// Whether it is gathered before anything is taken.
     gathers: bool,
-    /// What is ready to be sent, in order.
+    /// The pieces that are ready to be sent, in order.
     pieces: VecDeque<Piece>,
     /// Bytes of them in memory.
     kept: usize,
@@ -188,7 +188,8 @@ impl Spool {
             if self.writing.is_some() {
                 return Poll::Pending;
             }
-            // What was in the file has been taken. The next one is another: the system may still have to send this one's pages.
+            // All of the file has been taken. The next one is another: the system may still have to send this one's
+            // pages.
             self.file = None;
             self.keep_block();
         }
@@ -226,7 +227,7 @@ impl Spool {
         Poll::Ready(())
     }
 
-    /// What waits, in order.
+    /// The pieces that wait, in order.
     pub(crate) fn pieces(&self) -> &VecDeque<Piece> {
         &self.pieces
     }

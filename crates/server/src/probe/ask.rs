@@ -51,7 +51,7 @@ impl Url {
 /// A field that a request has in place of that of a plain one.
 type Field<'a> = Option<(&'a str, &'a str)>;
 
-/// What asks for one URL, through the cache and past it.
+/// The clients that ask for one URL, through the cache and past it.
 pub(super) struct Asker {
     url: (String, String),
     store: Arc<Store>,
