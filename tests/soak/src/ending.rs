@@ -18,13 +18,13 @@ const TO_REST: Duration = Duration::from_secs(10);
 /// How long a thread may wait for more work, of those beside the admin interface that do what may block.
 const THREADS_TO_END: Duration = Duration::from_secs(20);
 
-/// What the process may hold when it is at rest, beside the cache.
+/// The most that the process may hold when it is at rest, beside the cache.
 const OWN_AT_REST: u64 = 40 * MIB;
 
 /// Descriptors that the process may have open at rest beside those that it began with: the caller that asks.
 const MORE_DESCRIPTORS: usize = 2;
 
-/// What each request comes to. Their counts, with all their reasons, add up to `requests`.
+/// The outcomes of requests. Their counts, with all their reasons, add up to `requests`.
 const OUTCOMES: [&str; 10] = [
     "hits",
     "hits_stale",
@@ -112,6 +112,7 @@ fn check_aborted_hits(stage: &Stage, sandarac: &Sandarac) {
     let ask = get(&entry.target).host(crate::site::HOST);
     let length = entry.least_length();
     let mut last = String::from("no response");
+    let before = metrics(sandarac);
     // Long, because on a busy machine the fetch itself takes seconds, and its origin answers `private` now and then.
     let fetched = soon(4 * TO_REST, || {
         let mut conn = Conn::try_to(&stage.entrances.plain).ok()?;
@@ -120,7 +121,8 @@ fn check_aborted_hits(stage: &Stage, sandarac: &Sandarac) {
         last = format!("{} with {}", response.status, response.cache_status());
         response.is_hit().then_some(())
     });
-    stage.verdict.check(fetched.is_some(), format!("a large page becomes a hit: {last}"));
+    let why = if fetched.is_some() { String::new() } else { changes(&before, &metrics(sandarac)) };
+    stage.verdict.check(fetched.is_some(), format!("a large page becomes a hit: {last}{why}"));
     let before = sandarac.metric("bytes_to_clients");
     for _ in 0..CLIENTS {
         if let Ok(mut conn) = Conn::try_to(&stage.entrances.plain) {
@@ -136,6 +138,15 @@ fn check_aborted_hits(stage: &Stage, sandarac: &Sandarac) {
         counted <= CLIENTS * length * 4 / 5,
         format!("{CLIENTS} hits of {length} bytes that nobody took are counted as {counted} bytes"),
     );
+}
+
+/// The metrics that are others now, with what they gained or lost.
+fn changes(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> String {
+    let changed = after.iter().filter_map(|(name, &value)| {
+        let gained = value as i64 - before.get(name).map_or(0, |&value| value as i64);
+        (gained != 0).then(|| format!("; {name} {gained:+}, now {value}"))
+    });
+    changed.collect()
 }
 
 /// All metrics by name, their labels summed.

@@ -112,7 +112,7 @@ impl Visitor {
                         Ended::TimedOut if about.pace == Pace::Slow => return false,
                         Ended::TimedOut => Trouble::TimedOut,
                         Ended::Malformed(what) => Trouble::Malformed(what),
-                        other => Trouble::Closed(format!("{other:?}").into_bytes()),
+                        other => Trouble::Closed(format!("{other:?} after {:?}", client.others).into_bytes()),
                     };
                     self.unanswered(about, &sent, &trouble);
                     return false;
