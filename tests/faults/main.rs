@@ -5,6 +5,7 @@ mod clients;
 mod corpus;
 mod descriptors;
 mod fastcgi;
+mod holding;
 mod limits;
 mod load;
 mod memory;

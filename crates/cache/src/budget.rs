@@ -8,17 +8,26 @@ use crate::atomic::{AtomicUsize, Ordering::Relaxed};
 /// it is made and released when it is freed, on whichever thread that is.
 pub(crate) struct Budget {
     used: AtomicUsize,
+    /// Bytes that are [lent](crate::Store::lend).
+    lent: AtomicUsize,
     limit: AtomicUsize,
 }
 
+/// Bytes that are lent without a charge: so much any process holds for its connections.
+pub(crate) const UNCHARGED: usize = 16 << 20;
+
 impl Budget {
     pub(crate) fn new(limit: usize) -> Arc<Budget> {
-        Arc::new(Budget { used: AtomicUsize::new(0), limit: AtomicUsize::new(limit) })
+        Arc::new(Budget {
+            used: AtomicUsize::new(0),
+            lent: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit),
+        })
     }
 
     /// Charges `bytes` if they fit.
     pub(crate) fn try_add(&self, bytes: usize) -> bool {
-        let limit = self.limit();
+        let limit = self.limit().saturating_sub(self.lent_charged());
         self.used
             .try_update(Relaxed, Relaxed, |used| used.checked_add(bytes).filter(|&sum| sum <= limit))
             .is_ok()
@@ -34,8 +43,27 @@ impl Budget {
         debug_assert!(before >= bytes, "more is released than was charged");
     }
 
+    /// Bytes charged, for objects and for what is lent.
     pub(crate) fn used(&self) -> usize {
-        self.used.load(Relaxed)
+        self.used.load(Relaxed) + self.lent_charged()
+    }
+
+    pub(crate) fn lend(&self, bytes: usize) {
+        self.lent.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn take_back(&self, bytes: usize) {
+        let before = self.lent.fetch_sub(bytes, Relaxed);
+        debug_assert!(before >= bytes, "more is taken back than was lent");
+    }
+
+    pub(crate) fn lent(&self) -> usize {
+        self.lent.load(Relaxed)
+    }
+
+    /// Bytes that are lent beyond [`UNCHARGED`].
+    pub(crate) fn lent_charged(&self) -> usize {
+        self.lent().saturating_sub(UNCHARGED)
     }
 
     pub(crate) fn limit(&self) -> usize {

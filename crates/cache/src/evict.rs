@@ -60,7 +60,26 @@ impl Store {
         }
     }
 
-    /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of leases.
+    /// Evicts until what is lent fits too, by the rule for bodies that arrive: the last share is for small objects. False if
+    /// there is no room for it.
+    pub(crate) fn make_room_for_lent(&self) -> bool {
+        let share = self.budget.limit() / SHARE;
+        let most = self.budget.limit() - share;
+        loop {
+            let unproven = self.unproven_bytes();
+            if unproven <= most && self.budget.fits() {
+                return true;
+            }
+            let freed = self.fixed_bytes() <= most
+                && (self.evict_from(Queue::Small, false)
+                    || unproven <= share && self.evict_from(Queue::Main, false));
+            if !freed {
+                return false;
+            }
+        }
+    }
+
+    /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of what is lent.
     fn unproven_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.main_bytes, &self.shards.index_bytes])
     }
@@ -70,7 +89,7 @@ impl Store {
     }
 
     /// Evicts until the limit is kept. No shard's lock may be held.
-    pub(crate) fn fit(&self) {
+    pub fn fit(&self) {
         while !self.budget.fits() {
             if !self.evict() {
                 // The excess may be an index that has become too large for its content.

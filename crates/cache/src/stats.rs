@@ -66,14 +66,14 @@ pub struct Stats {
     /// Objects in the store, those arriving included.
     pub objects: u64,
     /// Bytes held: heads, bodies, keys, tags, index, the allocator's rounding, and objects that have left the
-    /// store but are still being read. Leases too.
+    /// store but are still being read. Lent ones too.
     pub bytes: u64,
     /// The most bytes that may be held.
     pub limit: u64,
     /// Of these bytes, those of objects that have left the store and are being read.
     pub held_bytes: u64,
-    /// Of these bytes, those of [leases](crate::Lease).
-    pub leased_bytes: u64,
+    /// Of these bytes, those that are [lent](crate::Store::lend).
+    pub lent_bytes: u64,
     /// Of these bytes, those in memory files.
     pub file_bytes: u64,
     /// How often the system refused a memory file or memory for one, and a part of a large body went to the

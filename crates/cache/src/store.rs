@@ -23,8 +23,6 @@ use crate::{Key, Object, PageMarkup, Tag};
 pub struct Store {
     pub(crate) shards: Shards,
     pub(crate) budget: Arc<Budget>,
-    /// Bytes of leases. Signed, because they are compared with those of queues.
-    pub(crate) leased: AtomicIsize,
     /// The memory of large bodies.
     pub(crate) files: Arc<MemoryFiles>,
     /// Searches for a victim so far.
@@ -48,7 +46,6 @@ impl Store {
         Store {
             shards: Shards::new(count, marks, budget.clone()),
             budget,
-            leased: AtomicIsize::new(0),
             files: Arc::new(MemoryFiles::default()),
             evictions: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
@@ -98,7 +95,7 @@ impl Store {
         }
         stats.bytes = self.budget.used() as u64;
         stats.held_bytes = self.held_bytes() as u64;
-        stats.leased_bytes = self.leased.load(Relaxed) as u64;
+        stats.lent_bytes = self.budget.lent_charged() as u64;
         stats.file_bytes = self.files.used() as u64;
         stats.file_failures = self.files.failures();
         stats
@@ -107,10 +104,10 @@ impl Store {
     /// Bytes of objects that have left the store and cannot be freed because they are being read. Takes no
     /// lock, so concurrent changes make it inexact.
     pub fn held_bytes(&self) -> usize {
-        self.fixed_bytes().saturating_sub(usize::try_from(self.leased.load(Relaxed)).unwrap_or(0))
+        self.fixed_bytes().saturating_sub(self.budget.lent_charged())
     }
 
-    /// The same with leases: all that no eviction can free.
+    /// The same with those that are lent: all that no eviction can free.
     pub(crate) fn fixed_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.small_bytes, &self.shards.main_bytes, &self.shards.index_bytes])
     }

@@ -48,6 +48,12 @@ settings! {
         /// The most client connections at a time. For one more, that which has been idle longest is closed; if none
         /// is, it is answered with 503 and closed.
         connections: Option<Bounded<1, { u32::MAX }>> = None, unset "as many as the limit on open files allows" "10000";
+        /// The most connections at a time of one client: an IPv4 address, or a network of 64 bits of IPv6. One more is
+        /// answered with 503 and closed; over TLS it is closed. Behind one address may be a whole office or mobile network,
+        /// and a browser opens up to six connections over HTTP/1.1: with the suggested number, thirty of them.
+        connections_per_client: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "200";
+        /// The networks whose clients `connections_per_client` leaves alone, such as your own proxies.
+        connections_per_client_exempt: Vec<Network> = Vec::new();
         /// The most requests on one client connection, which is closed gracefully after the last.
         requests_per_connection: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "10000";
         /// The lowest rate at which a client must send a request body, in bytes per second, after `min_rate_after`.

@@ -55,6 +55,11 @@ impl FieldsBuf {
         }
     }
 
+    /// Bytes of memory that it takes.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()
+    }
+
     /// The fields, borrowed.
     pub fn view(&self) -> Fields<'_> {
         Fields::new(&self.bytes, &self.spans)

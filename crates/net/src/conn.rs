@@ -4,7 +4,7 @@
 use crate::byte_queue::ByteQueue;
 use crate::file_reads::{FileReads, Ready};
 use crate::output::{After, in_memory};
-use crate::{Output, Stream, Transport, Unread};
+use crate::{Output, Place, Stream, Transport, Unread};
 use bytes::Bytes;
 use sandarac_message::{FileRange, Piece};
 use sandarac_wire::h1::repair::Repairs;
@@ -33,6 +33,8 @@ pub struct Conn {
     input: ByteQueue,
     queue: VecDeque<Piece>,
     queued: usize,
+    /// Of these bytes, at most so many are in memory that belongs to nothing else.
+    copied: usize,
     sent: u64,
     /// Bytes that one [`Conn::poll_fill`] reads at most.
     read_limit: usize,
@@ -47,6 +49,8 @@ pub struct Conn {
     repairs: Repairs,
     /// Counts the bytes written, if set.
     meter: Option<Rc<dyn Meter>>,
+    /// The place of its descriptor, if that is one of a counted number.
+    place: Option<Place>,
 }
 
 /// Counts bytes as they are written.
@@ -61,6 +65,16 @@ impl Conn {
         self.repairs.extend(repairs);
     }
 
+    /// Notes the place of its descriptor, which it gives back at its end.
+    pub fn takes(&mut self, place: Option<Place>) {
+        self.place = place;
+    }
+
+    /// Takes the place from it, for one that has the same descriptor.
+    pub(crate) fn take_place(&mut self) -> Option<Place> {
+        self.place.take()
+    }
+
     /// All repairs of the input so far.
     pub fn repairs(&self) -> Repairs {
         self.repairs
@@ -73,6 +87,7 @@ impl Conn {
             input: ByteQueue::default(),
             queue: VecDeque::new(),
             queued: 0,
+            copied: 0,
             sent: 0,
             read_limit: usize::MAX,
             reads: FileReads::default(),
@@ -81,6 +96,7 @@ impl Conn {
             failed: false,
             repairs: Repairs::NONE,
             meter: None,
+            place: None,
         }
     }
 
@@ -185,6 +201,7 @@ impl Conn {
                 written -= slice.len();
                 continue;
             }
+            self.copied += slice.len() - written;
             self.enqueue(Bytes::copy_from_slice(&slice[written..]).into());
             written = 0;
         }
@@ -271,7 +288,7 @@ impl Conn {
         self.failed = true;
         self.reads = FileReads::default();
         self.queue = VecDeque::new();
-        self.queued = 0;
+        (self.queued, self.copied) = (0, 0);
         self.kept = Vec::new();
     }
 
@@ -284,6 +301,11 @@ impl Conn {
     /// Bytes that wait for the socket.
     pub fn queued(&self) -> usize {
         self.queued + self.transport.held()
+    }
+
+    /// Bytes that wait for the socket in memory that belongs to nothing else, such as the store.
+    pub(crate) fn copied(&self) -> usize {
+        self.copied + self.transport.held()
     }
 
     /// Whether bytes in memory of the process wait for the socket.
@@ -347,6 +369,7 @@ impl Conn {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.queued -= written;
+            self.copied = self.copied.min(self.queued);
             self.forget(written);
         }
         let flushed = ready!(self.transport.poll_flush(cx));

@@ -4,6 +4,7 @@
 //! them in an exchange, with a [`Client`] to answer. The client and the backend side of the proxy are both a
 //! [`Conn`]: bytes in, bytes out, no buffer while it waits. So is a connection to a [memcached] server.
 
+mod account;
 mod body;
 mod buffer;
 mod byte_queue;
@@ -24,6 +25,7 @@ mod minimum_rate;
 mod output;
 pub mod panics;
 mod parked;
+mod places;
 mod response;
 mod service;
 mod sessions;
@@ -36,6 +38,7 @@ mod transport;
 mod websocket;
 
 pub use self::core::{Command, run_core};
+pub use account::{Account, Held, Holder, Lease, LeasedHead, Reserve};
 pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
 pub use clock::{Moment, wall};
@@ -43,13 +46,13 @@ pub use conn::{Conn, Meter};
 pub use crowding::Cores;
 pub use duplex::Duplex;
 pub use file_reads::{FileRead, is_in_memory, read_at_once};
-pub use http2::HeldByStreams;
 pub use http2::origin::{MAX_STREAMS, OriginConnection, OriginStream, ReceivedHead, StreamFault};
 pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};
 pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};
 pub use panics::PanicPart;
 pub use parked::ParkedConn;
+pub use places::{Place, Places};
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response, StoredBlock};
 pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 pub use stream::{Stream, Unread};

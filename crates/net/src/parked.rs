@@ -1,6 +1,6 @@
 //! A connection that belongs to no core: it is registered with no runtime until one takes it up.
 
-use crate::{Conn, Stream, Unread};
+use crate::{Conn, Place, Stream, Unread};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use std::io;
@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 /// An idle connection without TLS, which any core may take up.
 #[derive(Debug)]
-pub struct ParkedConn(Socket);
+pub struct ParkedConn(Socket, Option<Place>);
 
 #[derive(Debug)]
 enum Socket {
@@ -23,12 +23,14 @@ impl ParkedConn {
         if !conn.data().is_empty() {
             return None;
         }
+        let place = conn.take_place();
         let (stream, _) = conn.take_stream()?;
-        Some(ParkedConn(match stream {
+        let socket = match stream {
             Stream::Tcp(stream) => Socket::Tcp(stream.into_std().ok()?),
             Stream::Unix(stream) => Socket::Unix(stream.into_std().ok()?),
             Stream::Accepted(_) => return None,
-        }))
+        };
+        Some(ParkedConn(socket, place))
     }
 
     /// What has arrived on it.
@@ -47,10 +49,13 @@ impl ParkedConn {
 
     /// Gives the connection to the runtime of this core.
     pub fn take_up(self) -> io::Result<Conn> {
-        Ok(Conn::new(match self.0 {
+        let ParkedConn(socket, place) = self;
+        let mut conn = Conn::new(match socket {
             Socket::Tcp(stream) => Stream::Tcp(tokio::net::TcpStream::from_std(stream)?),
             Socket::Unix(stream) => Stream::Unix(tokio::net::UnixStream::from_std(stream)?),
-        }))
+        });
+        conn.takes(place);
+        Ok(conn)
     }
 }
 

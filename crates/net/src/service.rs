@@ -1,15 +1,16 @@
 //! The service behind the sessions, and the interface between them.
 
+use crate::account::{Account, Holder, LeasedHead};
 use crate::crowding::Cores;
-use crate::http2::HeldByStreams;
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
 use crate::tls::{HandshakeFault, TlsPeer};
 use crate::{BodyError, BodyStep, Duplex, Meter, MinimumRate, Timer};
 use sandarac_message::target::Scheme;
-use sandarac_message::{Fields, Piece, RequestHead, RequestHeadBuf};
+use sandarac_message::{Fields, Piece, RequestHead};
 use sandarac_wire::h1::{Limits, Refusal};
 use sandarac_wire::h2;
+use std::any::Any;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -89,6 +90,13 @@ pub trait Service: Meter + 'static {
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
 
+    /// Counts an admitted connection against the most that its client may have, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// The client has as many.
+    #[expect(clippy::result_unit_err, reason = "there is one reason")]
+    fn admit_client(&self, peer: &Peer) -> Result<Option<Box<dyn Any>>, ()>;
+
     /// The cores of the process, which make room for each other's connections.
     fn cores(&self) -> &Cores;
 
@@ -111,8 +119,8 @@ pub trait Service: Meter + 'static {
     /// at any time.
     fn memory_pressure(&self) -> &AtomicBool;
 
-    /// The memory that streams of HTTP/2 hold, on all connections. Sessions count theirs here.
-    fn held_by_streams(&self) -> &HeldByStreams;
+    /// The account of what connections hold.
+    fn account(&self) -> &Arc<Account>;
 
     /// Accepting a connection failed.
     fn accept_failed(&self, error: &io::Error);
@@ -164,7 +172,7 @@ pub enum Answer<D> {
 #[derive(Debug)]
 pub struct Incoming<D> {
     /// The head.
-    pub head: RequestHeadBuf,
+    pub head: LeasedHead,
     /// Whether the client waits for 100 (Continue) before it sends the body.
     pub expect_continue: bool,
     /// When it was received.
@@ -197,6 +205,10 @@ pub enum Refused {
     Late,
     /// Too many connections are open (503).
     Crowded,
+    /// The client has too many connections open (503).
+    OneClient,
+    /// Connections hold as much memory as they may, or this one does (503, or REFUSED_STREAM).
+    Full,
 }
 
 /// The other end of a connection.
@@ -214,6 +226,8 @@ pub struct Peer {
     pub tls: Option<Rc<TlsPeer>>,
     /// Requests received on the connection, the current one included.
     pub requests: u32,
+    /// What the connection holds.
+    pub holder: Holder,
 }
 
 /// The client's side of one exchange, in any protocol: it delivers the request body and takes the response.

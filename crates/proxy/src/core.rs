@@ -40,7 +40,11 @@ impl Core {
     pub fn new(shared: Arc<Shared>, index: usize, recorder: Box<dyn Recorder>) -> Rc<Core> {
         let core = Rc::new_cyclic(|me| Core {
             counters: shared.counters[index].clone(),
-            origins: Origins::new(&shared.site().config.dns, shared.counters[index].clone()),
+            origins: Origins::new(
+                &shared.site().config.dns,
+                shared.counters[index].clone(),
+                shared.backend_places.clone(),
+            ),
             tier_links: Links::default(),
             recorder,
             me: me.clone(),

@@ -145,7 +145,7 @@ impl<'a> Downstream<'a> {
     /// Receives the body, up to `limit` bytes, before a backend is chosen. If it `must_end`, because the backend must know its
     /// length, a longer one is a fault. Otherwise the rest of it is forwarded as it comes.
     pub(crate) async fn gather(&mut self, shared: &Shared, limit: u64, must_end: bool) -> Result<(), Fault> {
-        let mut gathered = Gathered::new(shared, limit);
+        let mut gathered = Gathered::new(shared, &self.client.peer().holder, limit);
         let received = poll_fn(|cx| self.poll_gather(cx, &mut gathered, must_end)).await;
         if let Err(fault) = received {
             self.spoiled = Some(fault);

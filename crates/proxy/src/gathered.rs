@@ -5,7 +5,7 @@ use crate::shared::Shared;
 use crate::spool::{Spool, SpoolMemory};
 use bytes::Bytes;
 use sandarac_message::Piece;
-use sandarac_net::FileRead;
+use sandarac_net::{FileRead, Holder};
 use std::io;
 use std::task::{Context, Poll, ready};
 
@@ -37,10 +37,10 @@ enum End {
 
 impl Gathered {
     /// Nothing yet of a body that may have `limit` bytes.
-    pub(crate) fn new(shared: &Shared, limit: u64) -> Gathered {
+    pub(crate) fn new(shared: &Shared, holder: &Holder, limit: u64) -> Gathered {
         Gathered {
             // A body is known to be longer once more has arrived.
-            spool: Spool::of_request(shared, limit.saturating_add(1)),
+            spool: Spool::of_request(shared, holder, limit.saturating_add(1)),
             limit,
             bytes: 0,
             end: End::Open,

@@ -6,6 +6,7 @@
 
 pub mod client;
 mod client_certificate;
+mod client_connections;
 mod core;
 mod counters;
 mod downstream;
@@ -62,7 +63,7 @@ pub use origin_tls::OriginTls;
 pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
-pub use shared::{ChallengeAnswers, Shared};
+pub use shared::{ChallengeAnswers, DescriptorLimits, Shared};
 pub use site::Site;
 pub use site_tls::SiteTls;
 pub use tally::CountByReason;

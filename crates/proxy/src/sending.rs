@@ -92,7 +92,7 @@ impl<B: Body> Sending<B> {
                         client.share(cx, piece)?;
                     }
                 }
-                Poll::Pending => ready!(self.poll_read_ahead(cx, core, read_ahead)),
+                Poll::Pending => ready!(self.poll_read_ahead(cx, client, core, read_ahead)),
             }
         }
     }
@@ -161,7 +161,13 @@ impl<B: Body> Sending<B> {
     }
 
     /// Reads more than the client takes now, if it would hold up others.
-    fn poll_read_ahead(&mut self, cx: &mut Context<'_>, core: &Core, limit: u64) -> Poll<()> {
+    fn poll_read_ahead(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &dyn Client,
+        core: &Core,
+        limit: u64,
+    ) -> Poll<()> {
         let is_read = self.ended.is_some();
         let Some(body) = self.body.as_mut().filter(|_| limit > 0 && !is_read) else {
             if let Some(spool) = &mut self.spool {
@@ -176,7 +182,7 @@ impl<B: Body> Sending<B> {
                 if !std::mem::replace(&mut self.is_spooled, true) {
                     core.counters.one(Counter::ResponsesSpooled);
                 }
-                self.spool.insert(Box::new(Spool::of_response(&core.shared, limit)))
+                self.spool.insert(Box::new(Spool::of_response(&core.shared, &client.peer().holder, limit)))
             }
         };
         let memory = ready!(spool.poll_reserve(cx));

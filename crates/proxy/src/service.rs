@@ -26,14 +26,16 @@ use sandarac_message::target::with_path;
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
-    AcceptTls, Answer, Client, Cores, HeldByStreams, Incoming, ListenerId, Meter, PanicPart, Peer, Refused,
+    AcceptTls, Account, Answer, Client, Cores, Incoming, ListenerId, Meter, PanicPart, Peer, Refused,
     Request, Responder, Response, Service, SessionLimits, wall,
 };
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
+use std::any::Any;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A request that can be answered at once.
@@ -293,6 +295,11 @@ impl Service for Core {
         admitted
     }
 
+    fn admit_client(&self, peer: &Peer) -> Result<Option<Box<dyn Any>>, ()> {
+        let counted = self.shared.admit_client(peer.client.map(|client| client.ip()))?;
+        Ok(counted.map(|counted| Box::new(counted) as Box<dyn Any>))
+    }
+
     fn cores(&self) -> &Cores {
         &self.shared.cores
     }
@@ -324,8 +331,8 @@ impl Service for Core {
         &self.shared.memory_pressure
     }
 
-    fn held_by_streams(&self) -> &HeldByStreams {
-        &self.shared.held_by_streams
+    fn account(&self) -> &Arc<Account> {
+        &self.shared.account
     }
 
     fn accept_failed(&self, error: &io::Error) {
@@ -358,6 +365,10 @@ impl Service for Core {
                 Synthetic::turned_away(400, text, site.name())
             }
             Refused::Crowded => Synthetic::turned_away(503, "too many connections are open", site.name()),
+            Refused::OneClient => {
+                Synthetic::turned_away(503, "too many connections are open from this address", site.name())
+            }
+            Refused::Full => Synthetic::turned_away(503, "too much memory is in use", site.name()),
         };
         self.counters.refused.one(refused);
         if received.starts_with(TLS_HANDSHAKE)

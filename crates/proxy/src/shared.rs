@@ -1,5 +1,6 @@
 //! State that all cores of a process share.
 
+use crate::client_connections::{ClientConnections, Counted};
 use crate::field_counts::FieldCounts;
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
@@ -20,11 +21,12 @@ use sandarac_message::caching::BypassReason;
 use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
-use sandarac_net::{Cores, HeldByStreams, Moment};
+use sandarac_net::{Account, Cores, Held, Moment, Places, Reserve};
 use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -54,6 +56,8 @@ pub struct Shared {
     /// The zero of the balancer's clock.
     pub(crate) epoch: Moment,
     connections: AtomicUsize,
+    /// The connections of each client, where their number is limited.
+    client_connections: Arc<ClientConnections>,
     /// Fetches that go on without their client.
     detached: AtomicUsize,
     connection_limit: AtomicUsize,
@@ -61,8 +65,10 @@ pub struct Shared {
     pub(crate) memory_pressure: AtomicBool,
     /// All cores, which make room for each other's connections.
     pub(crate) cores: Cores,
-    /// The memory that streams of HTTP/2 hold.
-    pub(crate) held_by_streams: HeldByStreams,
+    /// The account of what connections hold.
+    pub(crate) account: Arc<Account>,
+    /// The descriptors of connections to backends.
+    pub(crate) backend_places: Arc<Places>,
     /// The memory and the disk of bodies that wait for slow clients.
     pub(crate) spool: Arc<SpoolSpace>,
     /// The memory of encoders, without which a body is sent as it is.
@@ -83,9 +89,48 @@ pub struct Shared {
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
+/// The most descriptors of each use, which together leave room for all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorLimits {
+    /// Connections of clients.
+    pub clients: usize,
+    /// Connections to backends.
+    pub backends: usize,
+    /// Bodies that wait in files.
+    pub spools: usize,
+}
+
 /// The most client connections of a core without a finished TLS handshake, whatever the limit of connections. Each holds a few
 /// kilobytes.
 const MAX_HANDSHAKES: usize = 1024;
+
+/// Bytes that connections may hold before those that hold most of it have to give way, however small the store is.
+const HELD_IN_ANY_CASE: usize = 8 << 20;
+
+/// The store as that which lends memory for connections.
+pub(crate) struct Lender(pub(crate) Arc<Store>);
+
+impl Reserve for Lender {
+    fn take(&self, bytes: usize) -> bool {
+        self.0.lend(bytes)
+    }
+
+    fn give(&self, bytes: usize) {
+        self.0.lend_anyway(bytes);
+    }
+
+    fn release(&self, bytes: usize) {
+        self.0.take_back(bytes);
+    }
+
+    fn given(&self) -> usize {
+        self.0.lent()
+    }
+
+    fn most(&self) -> usize {
+        self.0.most_lent()
+    }
+}
 
 /// Finds the answer to a challenge by its token.
 pub type ChallengeAnswers = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -110,23 +155,26 @@ impl Shared {
         log: Box<dyn Fn(&str) + Send + Sync>,
     ) -> Arc<Shared> {
         let site = Arc::new(site);
+        let account = Account::new(Lender(store.clone()));
         Arc::new(Shared {
             site: ArcSwap::new(site.clone()),
             tended: ArcSwap::new(site),
             generation: AtomicU64::new(0),
+            backend_places: Places::new(usize::MAX),
             spool: SpoolSpace::new(store.clone()),
+            encoding_memory: CodingMemory::of_encoders(&account),
+            decoding_memory: CodingMemory::of_decoders(&account),
+            account,
             store,
             counters: (0..cores + 1).map(|_| Arc::default()).collect(),
             run: RandomState::new().build_hasher().finish(),
             epoch: Moment::now(),
             connections: AtomicUsize::new(0),
+            client_connections: Arc::default(),
             detached: AtomicUsize::new(0),
             connection_limit: AtomicUsize::new(connection_limit),
             memory_pressure: AtomicBool::new(false),
             cores: Cores::default(),
-            held_by_streams: HeldByStreams::default(),
-            encoding_memory: CodingMemory::of_encoders(),
-            decoding_memory: CodingMemory::of_decoders(),
             recoding: InProgress::default(),
             upkeep_mailbox: Mailbox::default(),
             log_throttle: Mutex::default(),
@@ -245,19 +293,25 @@ impl Shared {
         self.counters.iter().map(|counters| &counters.latency)
     }
 
-    /// Bytes that streams of HTTP/2 hold for slow clients and slow exchanges, besides objects.
-    pub fn held_by_streams(&self) -> usize {
-        self.held_by_streams.bytes()
+    /// Bytes that connections hold of each class, besides objects.
+    pub fn held(&self) -> [(Held, usize); Held::ALL.len()] {
+        Held::ALL.map(|class| (class, self.account.of(class)))
     }
 
-    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no one else. What
-    /// streams hold counts against those of their clients that hold most of it: to cut others off would free little.
-    /// MUST be called several times a second.
+    /// All bytes that connections hold besides objects, and the most that they may.
+    pub fn held_in_all(&self) -> (usize, usize) {
+        (self.account.bytes(), self.account.limit())
+    }
+
+    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no one else. What else
+    /// they hold counts against those that hold most of it: to cut others off would free little. MUST be called several
+    /// times a second.
     pub fn look_at_clients(&self) {
         let most = self.store.settings().limit / HELD_SHARE;
         let held = self.store.held_bytes();
         self.memory_pressure.store(held > most, Ordering::Relaxed);
-        self.held_by_streams.allow(most.saturating_sub(held));
+        self.account.press_above(most.max(HELD_IN_ANY_CASE).saturating_sub(held));
+        self.store.fit();
     }
 
     /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.
@@ -281,9 +335,21 @@ impl Shared {
         (self.connection_limit() / 2 / self.cores().max(1)).clamp(1, MAX_HANDSHAKES)
     }
 
-    /// Changes the limit. Open connections above it stay.
-    pub fn set_connection_limit(&self, limit: usize) {
-        self.connection_limit.store(limit, Ordering::Relaxed);
+    /// Sets the limits on descriptors. What is open above them stays so.
+    pub fn limit_descriptors(&self, limits: &DescriptorLimits) {
+        self.connection_limit.store(limits.clients, Ordering::Relaxed);
+        self.backend_places.set_most(limits.backends);
+        self.spool.places.set_most(limits.spools);
+    }
+
+    /// The descriptors that are taken for clients, for connections to backends, and for bodies in files, each with the most.
+    pub fn descriptors(&self) -> [(&'static str, usize, usize); 3] {
+        let of = |name, places: &Places| (name, places.taken(), places.most());
+        [
+            ("clients", self.connections(), self.connection_limit()),
+            of("backends", &self.backend_places),
+            of("spools", &self.spool.places),
+        ]
     }
 
     /// The time on the balancer's clock.
@@ -408,6 +474,17 @@ impl Shared {
         }
         self.closed();
         false
+    }
+
+    /// Counts a connection of a client against the most that it may have, if there is such a limit. `Err` if it has as many.
+    pub(crate) fn admit_client(&self, client: Option<IpAddr>) -> Result<Option<Counted>, ()> {
+        let site = self.site.load();
+        let limits = &site.config.limits;
+        let (Some(most), Some(ip)) = (&limits.connections_per_client, client) else { return Ok(None) };
+        if limits.connections_per_client_exempt.iter().any(|network| network.contains(client)) {
+            return Ok(None);
+        }
+        self.client_connections.admit(ip, most.get()).map(Some).ok_or(())
     }
 
     /// Takes a place for a fetch whose client has left, if there is one. Clients that send a request and

@@ -97,6 +97,8 @@ pub(crate) fn refused_text(refused: &Refused) -> &'static str {
         Refused::NotTls => "not-tls",
         Refused::Late => "head-late",
         Refused::Crowded => "connection-limit",
+        Refused::Full => "memory",
+        Refused::OneClient => "client-connections",
     }
 }
 
@@ -105,7 +107,7 @@ impl Reason for Refused {
     const TEXT: &'static str = "Messages refused: malformed, over a limit, or late.";
 
     fn texts() -> Vec<&'static str> {
-        let others = [Refused::Late, Refused::Crowded, Refused::NotTls];
+        let others = [Refused::Late, Refused::Crowded, Refused::NotTls, Refused::Full, Refused::OneClient];
         let refusals = Refusal::ALL.iter().map(|refusal| refusal.name());
         refusals.chain(others.iter().map(refused_text)).chain(of_http2_only()).collect()
     }
@@ -117,11 +119,13 @@ impl Reason for Refused {
             Refused::Late => OTHERS,
             Refused::Crowded => OTHERS + 1,
             Refused::NotTls => OTHERS + 2,
+            Refused::Full => OTHERS + 3,
+            Refused::OneClient => OTHERS + 4,
             Refused::Http2(refusal) => {
                 let name = refusal.name();
                 match Refusal::ALL.iter().position(|other| other.name() == name) {
                     Some(same) => same,
-                    None => OTHERS + 3 + of_http2_only().take_while(|other| *other != name).count(),
+                    None => OTHERS + 5 + of_http2_only().take_while(|other| *other != name).count(),
                 }
             }
         }

@@ -94,6 +94,9 @@ pub struct Status {
     pub admin: String,
     /// The cache's memory.
     pub cache: CacheStatus,
+    /// What clients hold, and connections.
+    #[serde(default)]
+    pub holdings: HoldingsStatus,
     /// The parts of the process that have panicked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub panics: Vec<PanicCount>,
@@ -141,6 +144,28 @@ pub struct CacheStatus {
     pub used_bytes: u64,
     /// The number of objects.
     pub objects: u64,
+}
+
+/// What is held for clients, and what may be at most.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldingsStatus {
+    /// Bytes of memory, beside stored objects.
+    pub bytes: u64,
+    /// The most such bytes.
+    pub limit_bytes: u64,
+    /// Open descriptors by their use.
+    pub descriptors: Vec<DescriptorsStatus>,
+}
+
+/// Open descriptors of one use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DescriptorsStatus {
+    /// The use: `clients`, `backends` or `spools`.
+    pub of: String,
+    /// How many are open.
+    pub open: u64,
+    /// How many may be.
+    pub limit: u64,
 }
 
 /// A server of the shared tier.

@@ -103,6 +103,15 @@ fn show_status(status: &Status) -> String {
             count(cache.objects, "object")
         ),
     ));
+    let held = &status.holdings;
+    if held.limit_bytes > 0 {
+        rows.push(row("clients hold", format!("{} of {}", bytes(held.bytes), bytes(held.limit_bytes))));
+    }
+    let uses =
+        held.descriptors.iter().map(|of| format!("{} {} of {}", of.of, grouped(of.open), grouped(of.limit)));
+    if !held.descriptors.is_empty() {
+        rows.push(row("descriptors", uses.collect::<Vec<_>>().join(", ")));
+    }
     if !status.panics.is_empty() {
         rows.push(row("warning", panics(&status.panics)));
     }
@@ -389,7 +398,9 @@ fn show_entry(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::{BackendStatus, CacheStatus, Latency, Metric, PoolStatus};
+    use crate::admin::{
+        BackendStatus, CacheStatus, DescriptorsStatus, HoldingsStatus, Latency, Metric, PoolStatus,
+    };
 
     fn example() -> Status {
         let backend = |address: &str, in_flight| BackendStatus {
@@ -410,6 +421,11 @@ mod tests {
             listeners: vec!["127.0.0.1:8080".to_owned(), "unix:/a".to_owned()],
             admin: "unix:/b".to_owned(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 12_900_000, objects: 1234 },
+            holdings: HoldingsStatus {
+                bytes: 3 << 20,
+                limit_bytes: 528 << 20,
+                descriptors: vec![DescriptorsStatus { of: "clients".to_owned(), open: 12, limit: 1963 }],
+            },
             panics: Vec::new(),
             shared: Vec::new(),
             pools: vec![PoolStatus {
@@ -432,6 +448,8 @@ listening on   127.0.0.1:8080
 listening on   unix:/a
 admin on       unix:/b
 cache          12.3 MiB of 1 GiB in 1 234 objects
+clients hold   3 MiB of 528 MiB
+descriptors    clients 12 of 1 963
 pool app       http://a:8000    healthy  3 in flight
 pool app       http://bcd:8000  healthy  0 in flight
 "

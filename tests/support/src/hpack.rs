@@ -70,7 +70,7 @@ const STATIC: [(&str, &str); 61] = [
 ];
 
 /// A block of literal fields without indexing, whatever bytes they have.
-pub(crate) fn encode<N: AsRef<[u8]>, V: AsRef<[u8]>>(fields: &[(N, V)]) -> Vec<u8> {
+pub fn encode<N: AsRef<[u8]>, V: AsRef<[u8]>>(fields: &[(N, V)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
         block.push(0);

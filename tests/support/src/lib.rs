@@ -11,7 +11,7 @@ mod date;
 mod dns;
 pub mod fastcgi;
 mod fin;
-mod hpack;
+pub mod hpack;
 pub mod http2;
 mod http2_server;
 mod hung;

@@ -331,12 +331,23 @@ impl Sandarac {
     /// If there is no such metric.
     #[track_caller]
     pub fn metric(&self, name: &str) -> u64 {
+        self.metric_where(name, |_| true)
+    }
+
+    /// The value of a metric, of those with this value of a label.
+    pub fn metric_of(&self, name: &str, of: &str) -> u64 {
+        self.metric_where(name, |labels| {
+            labels.as_array().into_iter().flatten().any(|label| label[1].as_str() == Some(of))
+        })
+    }
+
+    fn metric_where(&self, name: &str, is_meant: impl Fn(&serde_json::Value) -> bool) -> u64 {
         let stats = Conn::to(&Address::Unix(self.admin_path())).get("/stats").expect(200);
         let stats: serde_json::Value = serde_json::from_slice(&stats.body).expect("statistics are JSON");
         let metrics = stats["metrics"].as_array().expect("statistics are a list of metrics");
         let values: Vec<u64> = metrics
             .iter()
-            .filter(|metric| metric["name"] == name)
+            .filter(|metric| metric["name"] == name && is_meant(&metric["labels"]))
             .filter_map(|metric| metric["value"].as_u64())
             .collect();
         assert!(!values.is_empty(), "no metric {name}");

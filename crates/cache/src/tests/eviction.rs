@@ -294,7 +294,9 @@ fn what_slow_readers_hold_and_what_waits_for_them_pushes_out_nothing_that_is_pop
                 writer.append(&[b'x'; 1 << 16]);
             }
         }
-        let _leases: Vec<_> = (0..leases).filter_map(|_| store.lease(1 << 16)).collect();
+        // The first 16 MiB are not charged.
+        assert!(store.lend(16 << 20));
+        (0..leases).for_each(|_| _ = store.lend(1 << 16));
         (0..4000).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 2000));
         assert!(store.stats().bytes <= limit as u64);
         let kept = popular.iter().filter(|path| ask(&store, path, 1000)).count();
@@ -536,7 +538,7 @@ fn large_objects_that_come_back_take_no_room_from_small_ones() {
 }
 
 #[test]
-fn a_lease_makes_room_by_eviction_and_is_no_memory_that_readers_hold() {
+fn what_is_lent_beyond_a_constant_makes_room_by_eviction_and_is_no_memory_that_readers_hold() {
     let store = store(8 << 20);
     for n in 0..100 {
         let mut writer = fill(&store, &response(&format!("/{n}")));
@@ -544,21 +546,25 @@ fn a_lease_makes_room_by_eviction_and_is_no_memory_that_readers_hold() {
         drop(writer.finish(None));
     }
     let before = store.stats();
-    let mut lease = store.lease(6 << 20).expect("objects make room for it");
+    assert!(store.lend(16 << 20));
+    assert_eq!(store.stats(), before);
+    assert!(store.lend(6 << 20), "objects make room for it");
     let beside = store.stats();
     assert!(beside.bytes <= beside.limit && beside.objects < before.objects);
-    assert_eq!((beside.leased_bytes, beside.held_bytes), (6 << 20, 0));
-    assert!(store.lease(3 << 20).is_none());
-    assert_eq!(store.stats().objects, beside.objects, "objects are evicted in vain");
-    // Two parts of it end separately.
-    let part = lease.split(2 << 20);
-    drop(lease);
-    assert_eq!(store.stats().leased_bytes, 2 << 20);
-    let mut other = store.lease(1 << 20).expect("there is room again");
-    other.join(part);
-    assert_eq!((other.bytes(), store.stats().leased_bytes), (3 << 20, 3 << 20));
-    drop(other);
+    assert_eq!((beside.lent_bytes, beside.held_bytes), (6 << 20, 0));
+    assert!(!store.lend(3 << 20));
+    assert_eq!(
+        (store.lent(), store.stats().objects),
+        (22 << 20, beside.objects),
+        "objects are evicted in vain"
+    );
+    store.take_back(4 << 20);
+    store.lend_anyway(5 << 20);
+    store.fit();
     let after = store.stats();
-    assert_eq!((after.leased_bytes, after.held_bytes), (0, 0));
+    assert!(after.bytes <= after.limit && after.lent_bytes == 7 << 20);
+    store.take_back(23 << 20);
+    let after = store.stats();
+    assert_eq!((after.lent_bytes, after.held_bytes), (0, 0));
     assert!(after.bytes < 3 << 20);
 }

@@ -1,7 +1,7 @@
 //! The client of one exchange over HTTP/1.1, which has the connection to itself, and the fate of the
 //! connection afterwards.
 
-use super::connection::{Connection, Handover, poll_room};
+use super::connection::{Connection, Handover, WaitedFor, poll_room};
 use super::encoder::{self, Coding, Encoded};
 use crate::response::Response;
 use crate::service::{Client, Peer, Service, SessionLimits};
@@ -70,7 +70,7 @@ pub(super) struct Http1Client<'c> {
     body_deadline: Timer,
     body_received: u64,
     rate_in: RateGauge,
-    rate_out: RateGauge,
+    waited_for: WaitedFor,
     /// See [`Service::memory_pressure`].
     pressure: &'c AtomicBool,
     /// Whether the client took nothing in time, or too little.
@@ -89,6 +89,7 @@ impl<'c> Http1Client<'c> {
     ) -> Http1Client<'c> {
         let Handover { incoming, framing, keep_alive } = exchange;
         let limits = service.limits(connection.peer.listener);
+        let waited_for = WaitedFor::new(&connection.peer.holder);
         Http1Client {
             connection,
             sessions,
@@ -102,7 +103,7 @@ impl<'c> Http1Client<'c> {
             body_deadline: Timer::new(),
             body_received: 0,
             rate_in: RateGauge::new(),
-            rate_out: RateGauge::new(),
+            waited_for,
             pressure: service.memory_pressure(),
             is_cut_off: false,
             head: Vec::new(),
@@ -340,8 +341,8 @@ impl Client for Http1Client<'_> {
 
     fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
         let Connection { conn, timer, .. } = &mut *self.connection;
-        let rate = &mut self.rate_out;
-        let room = poll_room(cx, conn, timer, window, &self.limits, self.pressure, rate);
+        let waited_for = &mut self.waited_for;
+        let room = poll_room(cx, conn, timer, window, &self.limits, self.pressure, waited_for);
         self.is_cut_off |= matches!(room, Poll::Ready(Err(_)));
         room
     }

@@ -1,12 +1,13 @@
 //! A client connection: requests are parsed and, if possible, answered in place from memory.
 
 use super::encoder::{self, Coding};
+use crate::account::{Held, Holder, Lease, LeasedHead};
 use crate::lent::{Lend, Lent, Spare};
 use crate::response::{Body, Responder, Response};
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::{Membership, Sessions};
 use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport};
-use sandarac_message::{RequestHeadBuf, Span, Version};
+use sandarac_message::{Span, Version};
 use sandarac_wire::h1::{BodyFraming, Parsed, Refusal, may_be_complete, request};
 use std::cell::RefCell;
 use std::io;
@@ -178,6 +179,7 @@ impl Connection {
                 listener,
                 tls: None,
                 requests: 0,
+                holder: service.account().connection(),
             },
             partial: false,
             in_head: true,
@@ -315,9 +317,12 @@ impl Connection {
                 }
                 Answer::Deferred(deferred) => {
                     debug_assert_eq!(scratch.output.len(), before, "a part of an answer was left");
+                    let Some(head) = LeasedHead::copy_of(&request.head, &self.peer.holder) else {
+                        return Some(Turn::Refused(Refused::Full));
+                    };
                     let exchange = Handover {
                         incoming: Box::new(Incoming {
-                            head: RequestHeadBuf::copy_of(&request.head),
+                            head,
                             expect_continue: request.expect_continue,
                             began,
                             deferred,
@@ -352,9 +357,22 @@ impl Connection {
         pressure: &AtomicBool,
     ) -> io::Result<()> {
         self.timer.clear();
-        let rate = &mut RateGauge::new();
+        let waited = &mut WaitedFor::new(&self.peer.holder);
         let Connection { conn, timer, .. } = self;
-        std::future::poll_fn(|cx| poll_room(cx, conn, timer, window, limits, pressure, rate)).await
+        std::future::poll_fn(|cx| poll_room(cx, conn, timer, window, limits, pressure, waited)).await
+    }
+}
+
+/// A client that has to take what is queued.
+pub(super) struct WaitedFor {
+    rate: RateGauge,
+    /// What is queued in memory of its own.
+    held: Lease,
+}
+
+impl WaitedFor {
+    pub(super) fn new(holder: &Holder) -> WaitedFor {
+        WaitedFor { rate: RateGauge::new(), held: holder.nothing(Held::Responses) }
     }
 }
 
@@ -367,9 +385,11 @@ pub(super) fn poll_room(
     window: usize,
     limits: &SessionLimits,
     pressure: &AtomicBool,
-    rate: &mut RateGauge,
+    waited: &mut WaitedFor,
 ) -> Poll<io::Result<()>> {
+    let WaitedFor { rate, held } = waited;
     if conn.queued() == 0 {
+        held.set(0);
         return Poll::Ready(Ok(()));
     }
     // The client's deadline must not apply to the next wait, for another peer.
@@ -378,7 +398,9 @@ pub(super) fn poll_room(
             timer.clear();
         }
     };
-    match conn.poll_flush(cx) {
+    let flushed = conn.poll_flush(cx);
+    held.set(conn.copied());
+    match flushed {
         Poll::Ready(result) => {
             has_room(conn, timer, rate);
             Poll::Ready(result)
@@ -391,7 +413,8 @@ pub(super) fn poll_room(
             loop {
                 let sent = conn.taken();
                 // A client that waits for a file holds no memory that the pressure is about.
-                let presses = pressure.load(Ordering::Relaxed) && conn.holds_memory();
+                let presses =
+                    pressure.load(Ordering::Relaxed) && conn.holds_memory() || held.holder().presses();
                 let left = rate.waits(sent, limits.min_rate_out(presses));
                 let still = limits.send_timeout.saturating_sub(rate.still(sent));
                 let Some(left) = left.filter(|_| !still.is_zero()) else {

@@ -59,7 +59,16 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
         Some(false) => {}
         None => return,
     }
-    if let Some(tls) = service.tls(connection.peer.listener) {
+    let tls = service.tls(connection.peer.listener);
+    let Ok(_counted) = service.admit_client(&connection.peer) else {
+        match tls {
+            None => Box::pin(refuse(&mut connection, &*service, Refused::OneClient)).await,
+            // Without a handshake there is no way to tell the client.
+            Some(_) => service.ignored(&Refused::OneClient),
+        }
+        return;
+    };
+    if let Some(tls) = tls {
         match Box::pin(begin_tls(&mut connection, &*service, &sessions, tls)).await {
             BeginTls::Begun => {}
             BeginTls::NotTls => {

@@ -1,16 +1,16 @@
 //! Sessions in memory: slow clients, and a transport that holds bytes back.
 
-use super::connection::{NewConnection, poll_room};
+use super::connection::{NewConnection, WaitedFor, poll_room};
 use super::session::serve;
+use crate::account::{Account, tests::Cache};
 use crate::crowding::Cores;
 use crate::held_transport::Held;
-use crate::http2::HeldByStreams;
 use crate::response::{Base, Body, BodyBroken, Length, Responder, Response};
 use crate::service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::Sessions;
 use crate::tls::HandshakeFault;
 use crate::tls::tests::{configs, name};
-use crate::{BodyStep, Conn, ListenerId, Meter, MinimumRate, RateGauge, Stream, Timer, Transport};
+use crate::{BodyStep, Conn, ListenerId, Meter, MinimumRate, Stream, Timer, Transport};
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
 use sandarac_message::{Fields, FieldsBuf, FileRange, Mapping, Piece};
@@ -70,7 +70,7 @@ fn with_a_client_that_is_waited_for(test: impl AsyncFnOnce(Conn, Timer, UnixStre
 fn the_time_to_take_something_ends_when_there_is_room_again() {
     with_a_client_that_is_waited_for(async |mut conn, mut timer, mut theirs| {
         let calm = AtomicBool::new(false);
-        let (limits, mut rate) = (limits(), RateGauge::new());
+        let (limits, mut rate) = (limits(), WaitedFor::new(&Account::new(Cache::of(1 << 20)).connection()));
         let mut room = |conn: &mut Conn, timer: &mut Timer, cx: &mut Context<'_>| {
             poll_room(cx, conn, timer, BODY / 2, &limits, &calm, &mut rate)
         };
@@ -94,7 +94,7 @@ fn the_time_to_take_something_ends_when_there_is_room_again() {
 fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
     with_a_client_that_is_waited_for(async |mut conn, mut timer, _theirs| {
         static PRESSURE: AtomicBool = AtomicBool::new(false);
-        let (limits, mut rate) = (limits(), RateGauge::new());
+        let (limits, mut rate) = (limits(), WaitedFor::new(&Account::new(Cache::of(1 << 20)).connection()));
         let room = poll_fn(|cx| {
             let room = poll_room(cx, &mut conn, &mut timer, 0, &limits, &PRESSURE, &mut rate);
             PRESSURE.store(true, Ordering::Relaxed);
@@ -115,7 +115,11 @@ fn a_client_that_waits_for_a_file_is_not_hurried_by_memory_pressure() {
         let file = Arc::new(File::from(memfd_create("body", MemfdFlags::CLOEXEC).unwrap()));
         file.set_len(BODY as u64).unwrap();
         conn.enqueue(Piece::File(FileRange { file, start: 0, len: BODY, may_wait: false }));
-        let (pressure, mut timer, mut rate) = (AtomicBool::new(true), Timer::new(), RateGauge::new());
+        let (pressure, mut timer, mut rate) = (
+            AtomicBool::new(true),
+            Timer::new(),
+            WaitedFor::new(&Account::new(Cache::of(1 << 20)).connection()),
+        );
         let waits = poll_fn(|cx| {
             let room = poll_room(cx, &mut conn, &mut timer, 0, &limits(), &pressure, &mut rate);
             Poll::Ready(room.is_pending())
@@ -127,6 +131,7 @@ fn a_client_that_waits_for_a_file_is_not_hurried_by_memory_pressure() {
 /// Answers `/whole` and `/file` in place, and everything else with the content of the request body.
 struct Echo {
     pressure: AtomicBool,
+    account: Arc<Account>,
     file: Arc<File>,
     /// Set when the response to `/file-until-close` has ended.
     ended: Arc<AtomicBool>,
@@ -148,7 +153,8 @@ impl Echo {
         let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
         file.write_all_at(&content(), 0).unwrap();
         let (pressure, ended) = (AtomicBool::new(false), Arc::default());
-        Rc::new(Echo { pressure, file: Arc::new(file), ended, tls })
+        let account = Account::new(Cache::of(1 << 20));
+        Rc::new(Echo { pressure, account, file: Arc::new(file), ended, tls })
     }
 }
 
@@ -224,6 +230,10 @@ impl Service for Echo {
         unreachable!("there is one")
     }
 
+    fn admit_client(&self, _: &Peer) -> Result<Option<Box<dyn std::any::Any>>, ()> {
+        Ok(None)
+    }
+
     fn gave_way(&self) {}
 
     fn refused(&self) {}
@@ -234,8 +244,8 @@ impl Service for Echo {
 
     fn body_truncated(&self) {}
 
-    fn held_by_streams(&self) -> &HeldByStreams {
-        unreachable!("its clients speak HTTP/1")
+    fn account(&self) -> &Arc<Account> {
+        &self.account
     }
 
     fn memory_pressure(&self) -> &AtomicBool {

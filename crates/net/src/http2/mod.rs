@@ -4,7 +4,6 @@
 mod answered;
 mod client;
 mod encoder;
-mod held;
 mod in_place;
 mod incoming;
 pub(crate) mod origin;
@@ -16,5 +15,4 @@ mod session;
 mod stream;
 mod streams;
 
-pub use held::HeldByStreams;
 pub(crate) use session::{End, serve};

@@ -3,6 +3,7 @@
 use super::client::{Http2Client, RequestBody};
 use super::in_place::{InPlace, Place};
 use super::streams::Streams;
+use crate::account::LeasedHead;
 use crate::panics::PanicPart;
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::task::spawn;
@@ -57,18 +58,21 @@ impl ReceivedRequest<'_> {
         if place.streams.exchanges() >= MAX_EXCHANGES {
             return place.streams.wire.reset(id, ErrorCode::REFUSED_STREAM, place.output.inline());
         }
+        let Some(head) = LeasedHead::copy_of(&head, &peer.holder) else {
+            service.ignored(&Refused::Full);
+            return place.streams.wire.reset(id, ErrorCode::REFUSED_STREAM, place.output.inline());
+        };
         let body = RequestBody {
             // Of an empty body, nothing but its end can be awaited.
             length: if has_ended { Some(0) } else { request.content_length.filter(|length| *length > 0) },
             expect_continue: request.expect_continue,
             is_tunnel,
-            is_stream: hop::is_grpc(&head),
+            is_stream: hop::is_grpc(&head.view()),
         };
         place.streams.open(id, priority, has_ended);
         let mut client = Http2Client::new(streams.clone(), id, peer.clone(), *limits, body);
         let expect_continue = request.expect_continue;
-        let incoming =
-            Box::new(Incoming { head: RequestHeadBuf::copy_of(&head), expect_continue, began, deferred });
+        let incoming = Box::new(Incoming { head, expect_continue, began, deferred });
         let service = service.clone();
         spawn(PanicPart::Exchange, move || async move {
             client.gather().await;

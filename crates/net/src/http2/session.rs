@@ -7,6 +7,7 @@ use super::in_place::{InPlace, Place};
 use super::received::ReceivedRequest;
 use super::scratch::Scratch;
 use super::streams::Streams;
+use crate::account::{Held, Lease};
 use crate::lent::Lent;
 use crate::service::{Peer, Refused, Service};
 use crate::sessions::Membership;
@@ -96,12 +97,15 @@ struct Session<'s, S: Service> {
     idle_since: Moment,
     rate_in: RateGauge,
     rate_out: RateGauge,
+    /// Measures the client while it holds so much that it has to give way.
+    rate_held: RateGauge,
     /// When a connection that is to end accepts no more requests.
     finishes: Option<Moment>,
     /// The end that follows once everything is written.
     end: Option<End>,
-    /// Bytes that are counted in [`Service::held_by_streams`].
-    counted: usize,
+    /// The memory of responses and of request bodies that wait.
+    responses: Lease,
+    uploads: Lease,
 }
 
 /// Input that is incomplete.
@@ -134,6 +138,7 @@ impl<'s, S: Service> Session<'s, S> {
         };
         let streams = Streams::new(|out| Connection::server(&config, out));
         let began = Moment::now();
+        let (responses, uploads) = (peer.holder.nothing(Held::Responses), peer.holder.nothing(Held::Uploads));
         Session {
             conn,
             peer,
@@ -148,9 +153,11 @@ impl<'s, S: Service> Session<'s, S> {
             idle_since: began,
             rate_in: RateGauge::new(),
             rate_out: RateGauge::new(),
+            rate_held: RateGauge::new(),
             finishes: None,
             end: None,
-            counted: 0,
+            responses,
+            uploads,
         }
     }
 
@@ -174,8 +181,7 @@ impl<'s, S: Service> Session<'s, S> {
                 }
             }
             self.conn.park();
-            let held = self.streams.borrow().held_bytes();
-            self.count_held(held);
+            self.count_held();
             if self.gives_way() {
                 continue;
             }
@@ -205,9 +211,10 @@ impl<'s, S: Service> Session<'s, S> {
     }
 
     /// Counts what the streams hold.
-    fn count_held(&mut self, bytes: usize) {
-        let counted = std::mem::replace(&mut self.counted, bytes);
-        self.service.held_by_streams().count(counted, bytes);
+    fn count_held(&mut self) {
+        let (responses, uploads) = self.streams.borrow().held_bytes();
+        self.responses.set(responses);
+        self.uploads.set(uploads);
     }
 
     /// Ends the connection in order, if the process ends or the connection has served enough requests.
@@ -396,8 +403,21 @@ impl<'s, S: Service> Session<'s, S> {
         let mut streams = self.streams.borrow_mut();
         let mut next: Option<Duration> = None;
         let mut judge_in = |wait: Duration| next = Some(next.map_or(wait, |before| before.min(wait)));
+        let has_to_give_way = self.peer.holder.presses();
+        if has_to_give_way {
+            // Whatever it is that the client holds: if it takes little meanwhile, all of it is given up.
+            if self.rate_held.waits(self.conn.taken(), limits.min_rate_under_pressure).is_none() {
+                self.service.cut_off();
+                return Err(End::Reset);
+            }
+        } else {
+            self.rate_held.goes_on(|| self.conn.taken());
+        }
+        if self.peer.holder.holds_much() {
+            judge_in(JUDGE_EVERY);
+        }
         // Output waits for the socket, or for the window of the connection.
-        let presses = self.service.held_by_streams().presses(self.counted)
+        let presses = has_to_give_way
             || self.service.memory_pressure().load(Ordering::Relaxed) && streams.hold_memory();
         let minimum = limits.min_rate_out(presses);
         if self.conn.queued() > 0 || streams.has_scheduled() {
@@ -466,11 +486,5 @@ impl<'s, S: Service> Session<'s, S> {
             judge_in(at.since(now));
         }
         Ok(next)
-    }
-}
-
-impl<S: Service> Drop for Session<'_, S> {
-    fn drop(&mut self) {
-        self.count_held(0);
     }
 }

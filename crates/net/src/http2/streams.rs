@@ -99,9 +99,9 @@ impl Streams {
         self.exchanges
     }
 
-    /// Bytes that are held for the client or its exchanges, and that nothing else counts.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.copied + self.waiting + self.held
+    /// Bytes of responses that wait for the client, and of request bodies that wait for exchanges. Nothing else counts them.
+    pub(super) fn held_bytes(&self) -> (usize, usize) {
+        (self.copied + self.waiting, self.held)
     }
 
     /// Whether no stream is open.

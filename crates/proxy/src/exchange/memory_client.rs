@@ -1,6 +1,7 @@
 //! A client in memory, for tests: the proxy answers a request of its own, as fragments will be, without a
 //! connection.
 
+use crate::core::Core;
 use bytes::Bytes;
 use sandarac_message::{Fields, FieldsBuf, Piece};
 use sandarac_net::{Body, BodyError, BodyStep, Client, Duplex, ListenerId, Peer, Responder, Response, Timer};
@@ -36,9 +37,17 @@ pub(super) struct MemoryClient {
 }
 
 impl MemoryClient {
-    pub(super) fn new(body: &'static [u8]) -> MemoryClient {
+    pub(super) fn new(core: &Core, body: &'static [u8]) -> MemoryClient {
+        let holder = core.shared.account.connection();
         MemoryClient {
-            peer: Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1 },
+            peer: Peer {
+                number: 0,
+                client: None,
+                listener: ListenerId::unused(),
+                tls: None,
+                requests: 1,
+                holder,
+            },
             timer: Timer::new(),
             body: Bytes::from_static(body),
             received: ReceivedResponse::default(),

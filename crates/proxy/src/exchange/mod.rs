@@ -89,7 +89,7 @@ pub(crate) async fn run(
         && head.fields.view().iter().any(|field| asks_for_part(&field))
     {
         // A part of a page's text is no part of the page.
-        ranged = Some(head.clone());
+        ranged = Some(RequestHeadBuf::clone(&head));
         head.fields.retain(|field| !asks_for_part(&field));
     }
     // A fetch for the store may outlive the exchange. It keeps the head alive.

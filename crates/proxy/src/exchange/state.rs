@@ -16,7 +16,8 @@ use crate::trailers::TrailerRule;
 use sandarac_message::caching::BypassReason;
 use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::Forward as Forwarded;
-use sandarac_message::{RequestHead, RequestHeadBuf, hop};
+use sandarac_message::{RequestHead, hop};
+use sandarac_net::LeasedHead;
 use sandarac_net::tls::TlsPeer;
 use sandarac_policy::{CompressRule, PoolId, ResponseEdits};
 use std::cell::Cell;
@@ -27,7 +28,7 @@ pub(crate) struct Exchange<'e> {
     pub(crate) core: &'e Core,
     pub(crate) site: &'e LocalSite,
     /// The head of the request, and a view of it.
-    pub(crate) head: &'e Rc<RequestHeadBuf>,
+    pub(crate) head: &'e Rc<LeasedHead>,
     pub(crate) request: RequestHead<'e>,
     /// The request with the range that it asks for, if that was removed because pages have no parts.
     pub(crate) ranged: Option<RequestHead<'e>>,

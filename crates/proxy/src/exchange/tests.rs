@@ -6,7 +6,7 @@ use crate::{Core, Record, Recorder, Shared, Site, SiteTls};
 use sandarac_cache::{Purge, Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::{FieldsBuf, Method, RequestHead, RequestHeadBuf, Version};
-use sandarac_net::{Answer, Client, Incoming, Request, Service, sleep, wall};
+use sandarac_net::{Answer, Client, Incoming, LeasedHead, Request, Service, sleep, wall};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
@@ -82,7 +82,7 @@ fn core(backend: SocketAddr) -> Rc<Core> {
 
 /// Whether the request was answered at once, and the response.
 async fn ask(core: &Core, method: Method, target: &str, body: &'static [u8]) -> (bool, ReceivedResponse) {
-    let mut client = MemoryClient::new(body);
+    let mut client = MemoryClient::new(core, body);
     let Some(incoming) = offer(core, &mut client, method, target, body) else {
         return (true, client.received);
     };
@@ -114,7 +114,7 @@ fn offer(
         Answer::Answered => return None,
         Answer::Deferred(deferred) => deferred,
     };
-    let head = RequestHeadBuf::copy_of(&head);
+    let head = LeasedHead::made(RequestHeadBuf::copy_of(&head), &peer.holder);
     Some(Box::new(Incoming { head, expect_continue: false, began, deferred }))
 }
 
@@ -184,7 +184,7 @@ fn a_response_that_was_found_fresh_is_not_served_once_a_soft_purge_has_made_it_s
             sleep(Duration::from_millis(1)).await;
         }
 
-        let mut client = MemoryClient::new(b"");
+        let mut client = MemoryClient::new(&core, b"");
         let found = offer(&core, &mut client, Method::Get, "/page", b"").expect("the object still arrives");
         core.shared.store.purge_all(Purge::Soft, wall());
         purged.send(()).unwrap();

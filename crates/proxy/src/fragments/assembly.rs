@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sandarac_cache::Object;
 use sandarac_esi::{Include, escape_html};
 use sandarac_message::{FieldsBuf, Piece};
-use sandarac_net::{Body, BodyBroken};
+use sandarac_net::{Body, BodyBroken, Held, Lease};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
@@ -44,7 +44,7 @@ pub(crate) struct Assembly {
     /// How many of these are fragments that were asked for.
     fragments: usize,
     /// Bytes of text among them.
-    text: usize,
+    text: Lease,
     /// How the source has ended, if it has.
     ended: Option<Result<(), BodyBroken>>,
     /// Whether the bytes of files are needed.
@@ -63,7 +63,7 @@ enum Item {
 impl Assembly {
     /// The page from `source`. `in_memory` if the bytes of all pieces are needed.
     pub(crate) fn new(page: Rc<Page>, source: Source, in_memory: bool) -> Assembly {
-        let items = VecDeque::new();
+        let (items, text) = (VecDeque::new(), page.holder().nothing(Held::Text));
         Assembly {
             page,
             source,
@@ -71,7 +71,7 @@ impl Assembly {
             unjoined: None,
             items,
             fragments: 0,
-            text: 0,
+            text,
             ended: None,
             in_memory,
         }
@@ -158,7 +158,10 @@ impl Assembly {
                     escape_html(self.page.value(&variable).unwrap_or_default(), &mut text);
                     Item::Text(text.into())
                 }
-                Poll::Ready(Some(Ok(PagePart::Include(include)))) if self.fragments < AHEAD => {
+                Poll::Ready(Some(Ok(PagePart::Include(include))))
+                    if self.fragments == 0
+                        || self.fragments < AHEAD && self.page.holder().may_look_ahead() =>
+                {
                     self.fragments += 1;
                     Item::Fragment(Fragment::ask(&self.page, &include))
                 }
@@ -167,7 +170,7 @@ impl Assembly {
                 }
             };
             if let Item::Text(text) = &item {
-                self.text += text.len();
+                self.text.set(self.text.bytes() + text.len());
             }
             self.items.push_back(item);
         }
@@ -189,17 +192,21 @@ impl Assembly {
     /// its fragments may need the same one: it is read on while they are waited for.
     fn wants_parts(&self) -> bool {
         let is_waiting = matches!(self.items.front(), Some(Item::Fragment(_)));
-        let (text, parts) = if is_waiting { (TEXT_AHEAD, PARTS_AHEAD) } else { (JOINED, PARTS_AHEAD / 16) };
+        let (text, parts) = match (is_waiting, self.page.holder().may_look_ahead()) {
+            (true, true) => (TEXT_AHEAD, PARTS_AHEAD),
+            (false, true) => (JOINED, PARTS_AHEAD / 16),
+            (_, false) => (1, 1),
+        };
         match self.source {
             Source::Template(..) => self.fragments < AHEAD && self.items.len() < parts,
-            Source::Stream { .. } => self.text < text && self.items.len() < parts,
+            Source::Stream { .. } => self.text.bytes() < text && self.items.len() < parts,
         }
     }
 
     /// Drops the first item. If it was a fragment, the next one is asked for.
     fn pop(&mut self) {
         match self.items.pop_front() {
-            Some(Item::Text(text)) => self.text -= text.len(),
+            Some(Item::Text(text)) => self.text.set(self.text.bytes() - text.len()),
             Some(Item::Fragment(_)) => {
                 self.fragments -= 1;
                 let unasked = self.items.iter_mut().find(|item| matches!(item, Item::Include(_)));

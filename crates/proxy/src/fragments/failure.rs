@@ -34,6 +34,8 @@ failures! {
     TooDeep = "fragments-too-deep", "fragments are nested too deeply";
     /// The page has used up its fragments, those within fragments included.
     TooMany = "fragments-too-many", "the page has too many fragments";
+    /// Connections hold as much memory as they may.
+    Memory = "fragment-memory", "there is no memory for a fragment";
     /// Its status is not one of success.
     Status = "fragment-status", "a fragment was answered with an error";
     /// Its body has a coding, although none was accepted.

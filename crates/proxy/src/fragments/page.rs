@@ -13,7 +13,7 @@ use sandarac_message::target::{Scheme, Target, parameters, resolve};
 use sandarac_message::{
     Field, Fields, FieldsBuf, Method, Name, Piece, RequestHead, RequestHeadBuf, cookies, hop,
 };
-use sandarac_net::{Answer, Incoming, Peer, Request};
+use sandarac_net::{Answer, Holder, Incoming, LeasedHead, Peer, Request};
 use sandarac_policy::{FragmentRule, RouteId};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -38,7 +38,7 @@ pub(crate) struct Page {
     rule: PageRule,
     peer: Peer,
     /// The request for the page.
-    head: Rc<RequestHeadBuf>,
+    head: Rc<LeasedHead>,
     /// The fields of requests for its fragments.
     fields: FieldsBuf,
     nesting: Nesting,
@@ -61,7 +61,7 @@ impl Page {
         site: &LocalSite,
         rule: PageRule,
         peer: &Peer,
-        head: &Rc<RequestHeadBuf>,
+        head: &Rc<LeasedHead>,
         nesting: Nesting,
     ) -> Option<Rc<Page>> {
         let fields = fields(head)?;
@@ -75,6 +75,11 @@ impl Page {
             nesting,
             failure: Cell::new(None),
         }))
+    }
+
+    /// Whose page it is.
+    pub(super) fn holder(&self) -> &Holder {
+        &self.peer.holder
     }
 
     /// Asks for the fragment that `url` leads to, as seen from the page.
@@ -99,8 +104,8 @@ impl Page {
             Answer::Answered => return answered.fragment().map(Asked::Whole),
             Answer::Deferred(deferred) => deferred,
         };
-        let head = RequestHeadBuf::copy_of(&head);
-        let (writer, reader) = pipe();
+        let head = LeasedHead::copy_of(&head, self.holder()).ok_or(FragmentFailure::Memory)?;
+        let (writer, reader) = pipe(self.holder());
         let client = FragmentClient::new(self.peer.clone(), writer);
         let incoming = Box::new(Incoming { head, expect_continue: false, began, deferred });
         self.core.spawn_exchange(client, incoming, nesting);

@@ -2,6 +2,7 @@
 
 use super::failure::FragmentFailure;
 use sandarac_message::Piece;
+use sandarac_net::{Held, Holder, Lease};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -11,13 +12,12 @@ use std::task::{Context, Poll, Waker};
 pub(super) const WINDOW: usize = 64 << 10;
 
 /// What is shared by both ends.
-#[derive(Default)]
 struct State {
     /// The judgment of the head, once there is one.
     head: Option<Result<(), FragmentFailure>>,
     pieces: VecDeque<Piece>,
     /// Bytes in them.
-    bytes: usize,
+    bytes: Lease,
     /// Whether the fragment has ended, and if so, whether it is whole.
     ended: Option<bool>,
     /// Whether the reader is gone.
@@ -32,9 +32,17 @@ pub(super) struct PipeWriter(Rc<RefCell<State>>);
 /// The end of the page. When it is dropped, the exchange learns that its client has left.
 pub(super) struct PipeReader(Rc<RefCell<State>>);
 
-/// A pipe for one fragment.
-pub(super) fn pipe() -> (PipeWriter, PipeReader) {
-    let state = Rc::new(RefCell::new(State::default()));
+/// A pipe for one fragment of a page for `holder`.
+pub(super) fn pipe(holder: &Holder) -> (PipeWriter, PipeReader) {
+    let state = Rc::new(RefCell::new(State {
+        head: None,
+        pieces: VecDeque::new(),
+        bytes: holder.nothing(Held::Fragments),
+        ended: None,
+        is_abandoned: false,
+        reader: None,
+        writer: None,
+    }));
     (PipeWriter(state.clone()), PipeReader(state))
 }
 
@@ -66,7 +74,8 @@ impl PipeWriter {
         if state.is_abandoned {
             return false;
         }
-        state.bytes += piece.len();
+        let bytes = state.bytes.bytes() + piece.len();
+        state.bytes.set(bytes);
         state.pieces.push_back(piece);
         wake(&mut state.reader);
         true
@@ -84,10 +93,12 @@ impl PipeWriter {
         self.0.borrow().is_abandoned
     }
 
-    /// Ready if no more than `window` bytes wait, or the reader is gone.
+    /// Ready if no more than `window` bytes wait, or the reader is gone. Where nothing may be held ahead of its turn, the reader
+    /// has to wait for it.
     pub(super) fn poll_room(&self, cx: &Context<'_>, window: usize) -> Poll<()> {
         let mut state = self.0.borrow_mut();
-        if state.is_abandoned || state.bytes <= window {
+        let may_wait = || state.bytes.bytes() <= window && state.bytes.holder().may_look_ahead();
+        if state.is_abandoned || state.reader.is_some() || may_wait() {
             return Poll::Ready(());
         }
         await_change(&mut state.writer, cx);
@@ -131,7 +142,8 @@ impl PipeReader {
     pub(super) fn poll_piece(&self, cx: &Context<'_>) -> Poll<Option<Result<Piece, FragmentFailure>>> {
         let mut state = self.0.borrow_mut();
         if let Some(piece) = state.pieces.pop_front() {
-            state.bytes -= piece.len();
+            let bytes = state.bytes.bytes() - piece.len();
+            state.bytes.set(bytes);
             wake(&mut state.writer);
             return Poll::Ready(Some(Ok(piece)));
         }
@@ -140,6 +152,7 @@ impl PipeReader {
             Some(false) => Poll::Ready(Some(Err(FragmentFailure::BrokeOff))),
             None => {
                 await_change(&mut state.reader, cx);
+                wake(&mut state.writer);
                 Poll::Pending
             }
         }
@@ -151,6 +164,7 @@ impl Drop for PipeReader {
         let mut state = self.0.borrow_mut();
         state.is_abandoned = true;
         state.pieces.clear();
+        state.bytes.set(0);
         wake(&mut state.writer);
     }
 }

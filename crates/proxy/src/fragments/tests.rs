@@ -9,7 +9,7 @@ use sandarac_cache::{Settings, Store};
 use sandarac_config::Config;
 use sandarac_esi::{Include, Variable};
 use sandarac_message::{FieldsBuf, Method, Piece, RequestHeadBuf, Version};
-use sandarac_net::{Body, BodyBroken, ListenerId, Peer};
+use sandarac_net::{Body, BodyBroken, LeasedHead, ListenerId, Peer};
 use sandarac_policy::FragmentRule;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -62,7 +62,10 @@ fn page_at(core: &Core) -> Rc<Page> {
     let site = core.site();
     let route = site.config.routes.find(b"www.example", b"/dir/page", b"GET").expect("a route");
     let rule = PageRule { rule: FragmentRule::Markup, route, stated: None };
-    let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1 };
+    let holder = core.shared.account.connection();
+    let peer =
+        Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1, holder };
+    let head = LeasedHead::made(head, &peer.holder);
     Page::new(core, &site, rule, &peer, &Rc::new(head), Nesting::outermost(1)).expect("room")
 }
 

@@ -14,7 +14,9 @@ use rustix::io::Errno;
 use sandarac_balance::{Address, Endpoint, Host};
 use sandarac_config::Dns;
 use sandarac_discover::Resolver;
-use sandarac_net::{Conn, Moment, OriginConnection, OriginStream, Stream, StreamFault, Unread, within};
+use sandarac_net::{
+    Conn, Moment, OriginConnection, OriginStream, Place, Places, Stream, StreamFault, Unread, within,
+};
 use sandarac_wire::fastcgi::RequestId;
 use sandarac_wire::h1::Limits;
 use sandarac_wire::h1::repair::Repairs;
@@ -47,6 +49,8 @@ pub(crate) struct Origins {
     mute: RefCell<HashMap<Address, Moment>>,
     resolver: Rc<Resolver>,
     counters: Arc<Counters>,
+    /// The descriptors of all cores' connections to backends.
+    places: Arc<Places>,
 }
 
 struct Idle {
@@ -71,7 +75,7 @@ pub(crate) enum Dialled {
 
 impl Origins {
     /// No connections yet. Names will be resolved as `dns` configures.
-    pub(crate) fn new(dns: &Dns, counters: Arc<Counters>) -> Rc<Origins> {
+    pub(crate) fn new(dns: &Dns, counters: Arc<Counters>, places: Arc<Places>) -> Rc<Origins> {
         Rc::new(Origins {
             idle: RefCell::default(),
             multiplexed: Multiplexed::default(),
@@ -79,6 +83,7 @@ impl Origins {
             mute: RefCell::default(),
             resolver: Resolver::new(dns),
             counters,
+            places,
         })
     }
 
@@ -165,7 +170,7 @@ impl Origins {
             Some(waiting) => waiting,
             None => idle.entry(address.clone()).or_default(),
         };
-        if waiting.len() < IDLE_PER_BACKEND {
+        if waiting.len() < IDLE_PER_BACKEND && !self.places.are_scarce() {
             waiting.push(Idle { conn, provenance, since: Moment::now() });
         }
     }
@@ -276,9 +281,10 @@ impl Origins {
         tls: Option<&OriginTls>,
         limits: Limits,
     ) -> Result<(Dialled, Provenance), Fault> {
+        let place = self.place().ok_or(Fault::NoDescriptors)?;
         let (stream, ip) = self.open(address.endpoint()).await?;
         let made = Moment::now();
-        let (conn, is_http2, tls) = if address.is_tls() {
+        let (mut conn, is_http2, tls) = if address.is_tls() {
             // Nothing is ever sent in clear instead.
             let tls = tls.ok_or(Fault::TlsFailed(TlsFault::NoCas))?;
             let stream = tls.begin(stream, address.endpoint()).await?;
@@ -287,6 +293,7 @@ impl Origins {
         } else {
             (Conn::new(stream), address.is_http2(), None)
         };
+        conn.takes(Some(place));
         let provenance = Provenance { ip, made, tls, instance: None, request_id: RequestId::FIRST };
         if !is_http2 {
             return Ok((Dialled::Http1(Box::new(conn)), provenance));
@@ -297,6 +304,17 @@ impl Origins {
             _ => Fault::NoHttp2,
         })?;
         Ok((Dialled::Http2(connection), provenance))
+    }
+
+    /// A place for one more connection, if need be that of the one that has been idle longest.
+    fn place(&self) -> Option<Place> {
+        self.places.take().or_else(|| {
+            let mut idle = self.idle.borrow_mut();
+            // The one used last is at the end.
+            let fronts = idle.values_mut().filter(|waiting| !waiting.is_empty());
+            drop(fronts.min_by_key(|waiting| waiting[0].since)?.remove(0));
+            self.places.take()
+        })
     }
 
     async fn open(&self, endpoint: &Endpoint) -> Result<(Stream, Option<IpAddr>), Fault> {

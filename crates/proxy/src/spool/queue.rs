@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use sandarac_message::{FileRange, Piece};
 #[cfg(not(test))]
 use sandarac_net::off_core;
-use sandarac_net::{Moment, Timer};
+use sandarac_net::{Holder, Moment, Timer};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -35,6 +35,8 @@ const MEASURED: Duration = Duration::from_millis(10);
 /// A body, or a part of one, that waits.
 pub(crate) struct Spool {
     space: Arc<SpoolSpace>,
+    /// Whose body it is.
+    holder: Holder,
     directory: PathBuf,
     /// The most bytes of all files.
     disk: u64,
@@ -68,24 +70,24 @@ type Writing = Pin<Box<dyn Future<Output = Option<(Block, io::Result<Arc<File>>)
 
 impl Spool {
     /// An empty spool for a response, at most `limit` bytes of which wait for the client.
-    pub(crate) fn of_response(shared: &Shared, limit: u64) -> Spool {
-        Spool::configured(shared, limit, false)
+    pub(crate) fn of_response(shared: &Shared, holder: &Holder, limit: u64) -> Spool {
+        Spool::configured(shared, holder, limit, false)
     }
 
     /// An empty spool for a request body that is gathered up to `limit` bytes.
-    pub(crate) fn of_request(shared: &Shared, limit: u64) -> Spool {
-        Spool::configured(shared, limit, true)
+    pub(crate) fn of_request(shared: &Shared, holder: &Holder, limit: u64) -> Spool {
+        Spool::configured(shared, holder, limit, true)
     }
 
-    fn configured(shared: &Shared, limit: u64, gathers: bool) -> Spool {
+    fn configured(shared: &Shared, holder: &Holder, limit: u64, gathers: bool) -> Spool {
         let site = shared.site();
         let settings = &site.config.spool;
-        Spool::new(&shared.spool, settings.directory.clone(), settings.disk, limit, gathers)
+        Spool::new((&shared.spool, holder), settings.directory.clone(), settings.disk, limit, gathers)
     }
 
     /// An empty spool with files in `directory`, which may have `disk` bytes together.
     pub(super) fn new(
-        space: &Arc<SpoolSpace>,
+        (space, holder): (&Arc<SpoolSpace>, &Holder),
         directory: PathBuf,
         disk: u64,
         limit: u64,
@@ -93,6 +95,7 @@ impl Spool {
     ) -> Spool {
         Spool {
             space: space.clone(),
+            holder: holder.clone(),
             directory,
             disk,
             limit,
@@ -129,7 +132,7 @@ impl Spool {
         if self.waiting >= self.limit {
             return Poll::Pending;
         }
-        match self.space.take(FOR_ONE_APPEND) {
+        match self.space.take(&self.holder, FOR_ONE_APPEND) {
             Some(memory) => Poll::Ready(memory),
             None => {
                 self.look_again(cx);
@@ -260,11 +263,15 @@ impl Spool {
     /// Begins to write the next block to the file.
     fn write_block(&mut self, cx: &mut Context<'_>) {
         let Some(block) = self.blocks.pop_front() else { return };
-        let space = &self.space;
-        let file = self.file.get_or_insert_with(|| TemporaryFile::new(space.disk_of_none()));
+        let made = self.file.take().or_else(|| self.space.disk_of_none(&self.holder).map(TemporaryFile::new));
+        let Some(made) = made else {
+            self.failed(block, "too many files are open (limit on open files)".to_owned());
+            return;
+        };
+        let file = self.file.insert(made);
         let at = file.disk.bytes();
-        if !file.disk.grow(block.len() as u64, self.disk) {
-            self.failed(block, "its files have as many bytes as `disk` permits".to_owned());
+        if let Err(why) = file.disk.grow(block.len() as u64, self.disk) {
+            self.failed(block, why.to_owned());
             return;
         }
         let (file, directory) = (file.file().cloned(), self.directory.clone());

@@ -1,12 +1,17 @@
 //! The memory and the disk that all spooled bodies share.
 
 use parking_lot::Mutex;
-use sandarac_cache::{Lease, Store};
+use sandarac_cache::Store;
+use sandarac_net::{Held, Holder, Lease, Place, Places};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The part of the store's memory that spooled bodies may occupy together.
 const SHARE: usize = 8;
+
+/// The part of the disk that the responses of one connection may occupy together: many streams of one are no better than
+/// one client.
+const SHARE_OF_CONNECTION: u64 = 8;
 
 /// The memory and the disk that all spooled bodies share.
 pub(crate) struct SpoolSpace {
@@ -14,6 +19,8 @@ pub(crate) struct SpoolSpace {
     memory: AtomicUsize,
     disk: AtomicU64,
     failures: AtomicU64,
+    /// The descriptors of files.
+    pub(crate) places: Arc<Places>,
     /// Why a file could not be made or written, until it is logged.
     trouble: Mutex<Option<String>>,
 }
@@ -27,7 +34,10 @@ pub(crate) struct SpoolMemory {
 /// Bytes on the disk.
 pub(super) struct SpoolDisk {
     space: Arc<SpoolSpace>,
+    holder: Holder,
     bytes: u64,
+    /// That of the file's descriptor.
+    _place: Place,
 }
 
 impl SpoolSpace {
@@ -37,6 +47,7 @@ impl SpoolSpace {
             memory: AtomicUsize::new(0),
             disk: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            places: Places::new(usize::MAX),
             trouble: Mutex::new(None),
         })
     }
@@ -77,11 +88,11 @@ impl SpoolSpace {
     }
 
     /// Takes memory; `None` if the share is used up.
-    pub(super) fn take(self: &Arc<SpoolSpace>, bytes: usize) -> Option<SpoolMemory> {
+    pub(super) fn take(self: &Arc<SpoolSpace>, holder: &Holder, bytes: usize) -> Option<SpoolMemory> {
         let most = self.share();
         let more = |used: usize| Some(used + bytes).filter(|used| *used <= most);
         self.memory.fetch_update(Relaxed, Relaxed, more).ok()?;
-        match self.store.lease(bytes) {
+        match holder.lease(Held::Spooled, bytes) {
             Some(lease) => Some(SpoolMemory { space: self.clone(), lease }),
             None => {
                 self.memory.fetch_sub(bytes, Relaxed);
@@ -90,9 +101,10 @@ impl SpoolSpace {
         }
     }
 
-    /// Takes nothing of the disk yet.
-    pub(super) fn disk_of_none(self: &Arc<SpoolSpace>) -> SpoolDisk {
-        SpoolDisk { space: self.clone(), bytes: 0 }
+    /// Takes nothing of the disk yet. `None` if no more files may be open.
+    pub(super) fn disk_of_none(self: &Arc<SpoolSpace>, holder: &Holder) -> Option<SpoolDisk> {
+        let place = self.places.take()?;
+        Some(SpoolDisk { space: self.clone(), holder: holder.clone(), bytes: 0, _place: place })
     }
 }
 
@@ -123,19 +135,25 @@ impl SpoolDisk {
         self.bytes
     }
 
-    /// Takes `bytes` more, if all files together have `most` at most then.
-    pub(super) fn grow(&mut self, bytes: u64, most: u64) -> bool {
-        let more = |used: u64| Some(used + bytes).filter(|used| *used <= most);
-        let grows = self.space.disk.fetch_update(Relaxed, Relaxed, more).is_ok();
-        if grows {
-            self.bytes += bytes;
+    /// Takes `bytes` more, if all files together have `most` at most then, and those of one connection their share of it.
+    /// Fails with the reason if not.
+    pub(super) fn grow(&mut self, bytes: u64, most: u64) -> Result<(), &'static str> {
+        if !self.holder.take_disk(bytes, most / SHARE_OF_CONNECTION) {
+            return Err("the bodies of one connection have an eighth of the bytes that `disk` permits");
         }
-        grows
+        let more = |used: u64| Some(used + bytes).filter(|used| *used <= most);
+        if self.space.disk.fetch_update(Relaxed, Relaxed, more).is_err() {
+            self.holder.return_disk(bytes);
+            return Err("its files have as many bytes as `disk` permits");
+        }
+        self.bytes += bytes;
+        Ok(())
     }
 }
 
 impl Drop for SpoolDisk {
     fn drop(&mut self) {
         self.space.disk.fetch_sub(self.bytes, Relaxed);
+        self.holder.return_disk(self.bytes);
     }
 }

@@ -3,9 +3,11 @@
 use super::MAX_APPENDED;
 use super::queue::Spool;
 use super::space::SpoolSpace;
+use crate::shared::Lender;
 use sandarac_balance::Random;
 use sandarac_cache::{Settings, Store};
 use sandarac_message::Piece;
+use sandarac_net::Account;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -144,9 +146,12 @@ fn play(memory: usize, directory: PathBuf, disk: u64, play: impl FnOnce(&dyn Fn(
         HELD.set(Some(VecDeque::new()));
         let store = Arc::new(Store::new(Settings::new(memory)));
         let space = SpoolSpace::new(store.clone());
-        play(&|gathers| Play::new(Spool::new(&space, directory.clone(), disk, u64::MAX, gathers)));
+        let holder = Account::new(Lender(store.clone())).connection();
+        // A connection has an eighth of the disk.
+        let disk = disk.saturating_mul(8);
+        play(&|gathers| Play::new(Spool::new((&space, &holder), directory.clone(), disk, u64::MAX, gathers)));
         HELD.set(None);
-        assert_eq!((space.memory(), space.disk(), store.stats().leased_bytes), (0, 0, 0));
+        assert_eq!((space.memory(), space.disk(), holder.bytes(), store.lent()), (0, 0, 0, 0));
     });
 }
 

@@ -341,7 +341,8 @@ impl Relay<'_, '_> {
         if !std::mem::replace(&mut self.is_spooled, true) {
             self.counters().one(Counter::ResponsesSpooled);
         }
-        Box::new(Ahead::new(Spool::of_response(&self.exchange.core.shared, self.read_ahead)))
+        let holder = &self.downstream.client.peer().holder;
+        Box::new(Ahead::new(Spool::of_response(&self.exchange.core.shared, holder, self.read_ahead)))
     }
 
     /// Reads more than the client takes now. The backend is released at the end.

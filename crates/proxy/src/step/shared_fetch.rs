@@ -16,7 +16,7 @@ use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Lookup, Object, Store};
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::{Method, Name, RequestHead, RequestHeadBuf};
-use sandarac_net::{PanicPart, boxed, wall};
+use sandarac_net::{LeasedHead, PanicPart, boxed, wall};
 use sandarac_policy::{CacheRule, PoolId};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub(crate) struct SharedFetch {
     pub(crate) core: Rc<Core>,
     pub(crate) site: LocalSite,
     /// The request as it was received. It has no body.
-    pub(crate) head: Rc<RequestHeadBuf>,
+    pub(crate) head: Rc<LeasedHead>,
     pub(crate) facts: RequestFacts,
     pub(crate) pool: PoolId,
     pub(crate) flight: Flight,
@@ -68,7 +68,7 @@ pub(crate) fn revalidate(
     let fetch = SharedFetch {
         core: core.handle(),
         site: site.clone(),
-        head: Rc::new(RequestHeadBuf::copy_of(request)),
+        head: Rc::new(LeasedHead::made(RequestHeadBuf::copy_of(request), &core.shared.account.process())),
         facts: RequestFacts::of(received),
         pool,
         flight,

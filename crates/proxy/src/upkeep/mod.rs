@@ -76,7 +76,8 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut first = true;
     loop {
         let site = shared.tended();
-        let origins = Origins::new(&site.config.dns, shared.upkeep_counters().clone());
+        let origins =
+            Origins::new(&site.config.dns, shared.upkeep_counters().clone(), shared.backend_places.clone());
         let client = UpkeepClient::new(origins.clone());
         // Dropped with all their work when another site comes.
         let mut tasks = JoinSet::new();

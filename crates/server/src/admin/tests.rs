@@ -102,6 +102,7 @@ pub(crate) fn status() -> Status {
         listeners: vec!["127.0.0.1:8080".to_owned()],
         admin: "unix:/run/a.sock".to_owned(),
         cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 5, objects: 1 },
+        holdings: HoldingsStatus::default(),
         panics: Vec::new(),
         shared: Vec::new(),
         pools: Vec::new(),

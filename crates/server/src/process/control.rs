@@ -9,12 +9,15 @@ use sandarac_message::civil::Civil;
 use sandarac_net::wall;
 use sandarac_wire::entry::{Effect, Purge as Told};
 
+use sandarac_proxy::Shared;
+
 use super::state::ProcessState;
 use super::stats::stats;
 use super::{pools, shared_tier, tls};
 use crate::admin::{
-    AddBackend, AskPools, AskShared, AskTls, Banned, CacheStatus, Control, DrainBackend, Ordered, Pools,
-    Purge, Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State, Stats, Status, TlsStatus,
+    AddBackend, AskPools, AskShared, AskTls, Banned, CacheStatus, Control, DescriptorsStatus, DrainBackend,
+    HoldingsStatus, Ordered, Pools, Purge, Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State,
+    Stats, Status, TlsStatus,
 };
 use crate::logs::{Filter, Subscription, Viewer};
 use crate::panic_report;
@@ -48,6 +51,7 @@ impl Control for ProcessControl {
             listeners: state.listeners.lock().iter().map(|listener| listener.address.to_string()).collect(),
             admin: state.admin.lock().clone(),
             cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
+            holdings: holdings(&state.shared),
             panics: panic_report::counts(),
             shared: shared_tier::status(&state.shared),
             pools: pools::status(&state.shared),
@@ -131,5 +135,19 @@ impl Control for ProcessControl {
 
     fn subscribe(&self, viewer: Viewer, limit: u64, filter: Filter) -> Option<Subscription> {
         self.0.feed.subscribe(viewer, limit, filter)
+    }
+}
+/// What is held for clients.
+fn holdings(shared: &Shared) -> HoldingsStatus {
+    let (bytes, limit) = shared.held_in_all();
+    let of = |(of, open, limit): (&str, usize, usize)| DescriptorsStatus {
+        of: of.to_owned(),
+        open: open as u64,
+        limit: limit as u64,
+    };
+    HoldingsStatus {
+        bytes: bytes as u64,
+        limit_bytes: limit as u64,
+        descriptors: shared.descriptors().map(of).into(),
     }
 }

@@ -10,7 +10,7 @@ use sandarac_net::{ListenAddress, Listener, ListenerId, Listeners};
 use sandarac_proxy::Site;
 use sandarac_tls::WhenExpired;
 
-use super::connection_limit::connection_limit;
+use super::descriptors::descriptor_limits;
 use super::listeners::{bind, check_inherited, is_at, warn_of_mode};
 use super::log_target::log_target;
 use super::site::{DISCOVERY_PATIENCE, site};
@@ -100,7 +100,7 @@ impl ProcessState {
             self.read_token.set(config.admin.read_token.as_deref());
         }
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
-        self.shared.set_connection_limit(connection_limit(&config, self.cores.count()));
+        self.shared.limit_descriptors(&descriptor_limits(&config, self.cores.count()));
         let site = site(config, credentials, tls.site, &binding.bound, Some(&before));
         // New pools find their backends before the site gets any requests.
         self.shared.set_site(site, DISCOVERY_PATIENCE);

@@ -41,11 +41,20 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
         "Limit on client connections.",
         shared.connection_limit() as u64,
     ));
-    metrics.push(Metric::gauge(
-        "http2_held_bytes",
-        "Bytes that streams of HTTP/2 hold for slow clients and for requests that are slow to send their bodies on.",
-        shared.held_by_streams() as u64,
-    ));
+    let text = "Bytes that are held for connections and their streams, beside stored objects.";
+    let classes = shared
+        .held()
+        .map(|(class, bytes)| Metric::gauge("held_bytes", text, bytes as u64).with("class", class.name()));
+    metrics.extend(classes);
+    let most = shared.held_in_all().1;
+    for (of, open, limit) in shared.descriptors() {
+        let text =
+            "Open descriptors by their use: connections of clients and to backends, and files of spools.";
+        metrics.push(Metric::gauge("descriptors", text, open as u64).with("of", of));
+        let text = "The most open descriptors of each use.";
+        metrics.push(Metric::gauge("descriptors_limit", text, limit as u64).with("of", of));
+    }
+    metrics.push(Metric::gauge("held_limit_bytes", "The most bytes that may be held so.", most as u64));
     store_metrics(&shared.store.stats(), &mut metrics);
     let (memory, disk, failures) = shared.spooled();
     metrics.extend([

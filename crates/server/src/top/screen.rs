@@ -179,7 +179,7 @@ fn main_reason<'a>(before: &Stats, now: &'a Stats, name: &str) -> Option<&'a str
 mod tests {
     use super::super::log_sample::MAX_URLS;
     use super::*;
-    use crate::admin::{BackendStatus, CacheStatus, Latency, Metric, State, Status};
+    use crate::admin::{BackendStatus, CacheStatus, HoldingsStatus, Latency, Metric, State, Status};
 
     fn stats(at_ms: u64, requests: u64, hits: u64, refused: u64) -> Stats {
         Stats {
@@ -209,6 +209,7 @@ mod tests {
             listeners: vec!["127.0.0.1:8080".to_owned()],
             admin: String::new(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 2048, objects: 3 },
+            holdings: HoldingsStatus::default(),
             panics: Vec::new(),
             shared: Vec::new(),
             pools: Vec::new(),

@@ -92,7 +92,9 @@ async fn fetch(store: &Arc<Store>, origin: Memory) -> Fetched {
         version: Version::Http11,
         fields: fields.view(),
     };
-    let peer = Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1 };
+    let holder = core.shared.account.connection();
+    let peer =
+        Peer { number: 0, client: None, listener: ListenerId::unused(), tls: None, requests: 1, holder };
     let received = receive(&site, &peer, &head, None).unwrap();
     let rule = received.route.cache_rule().unwrap();
     let Lookup::Miss(flight) = lookup(store) else { panic!("the store is empty") };

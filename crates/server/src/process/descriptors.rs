@@ -1,9 +1,9 @@
-//! The limit on client connections, and the limit on open files from which it follows.
+//! The limits on connections and on files of spools, and the limit on open files from which they follow.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandarac_config::Config;
 use sandarac_policy::Action;
-use sandarac_proxy::file_descriptors;
+use sandarac_proxy::{DescriptorLimits, file_descriptors};
 
 use crate::human::count;
 use crate::stderr::print_line;
@@ -18,9 +18,12 @@ const FEW_CONNECTIONS: u64 = 256;
 /// Descriptors of each core's runtime. In addition, a core has a socket for each listener.
 const CORE_DESCRIPTORS: u64 = 4;
 
-/// The most client connections: the configured number, or as many as the limit on open files allows if each also needs
-/// a connection to a backend. The limit itself is raised as far as the system allows.
-pub(super) fn connection_limit(config: &Config, cores: usize) -> usize {
+/// The share of the descriptors for backends and spools that spools have.
+const SPOOLS: u64 = 8;
+
+/// The limits: of clients the configured number, or half of what the limit on open files leaves; of backends and spools the
+/// rest. The limit itself is raised as far as the system allows.
+pub(super) fn descriptor_limits(config: &Config, cores: usize) -> DescriptorLimits {
     let limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
@@ -45,6 +48,10 @@ pub(super) fn connection_limit(config: &Config, cores: usize) -> usize {
             own + 2 * needed
         ));
     }
-    let wanted = configured.unwrap_or(u64::MAX);
-    usize::try_from(possible.min(wanted)).unwrap_or(usize::MAX)
+    let clients = possible.min(configured.unwrap_or(u64::MAX));
+    let others = files.saturating_sub(own).saturating_sub(clients);
+    let spools = (others / SPOOLS).max(1);
+    let [clients, backends, spools] = [clients, others.saturating_sub(spools).max(1), spools]
+        .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    DescriptorLimits { clients, backends, spools }
 }

@@ -1,0 +1,485 @@
+//! The account of what clients make the process hold.
+//!
+//! Memory that lives as long as a connection or a stream is [leased](Lease) from one account: the lease is taken where the
+//! memory is, and returned when it is dropped. Each is of a class, which reports name, and has a [`Holder`], which is the
+//! connection: where there is not enough for all, the one who holds most and takes least gives way.
+
+use sandarac_message::{RequestHead, RequestHeadBuf};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Bytes that a connection may hold, beyond which nothing is read or asked for ahead of its turn.
+const AHEAD: usize = 1 << 20;
+
+/// Who holds no more is never in the way of others.
+const LITTLE: usize = 64 << 10;
+
+/// Bytes that an exchange takes beside the head of its request: its state, and the connection to its backend.
+const EXCHANGE: usize = 16 << 10;
+
+/// The most bytes for requests in progress that one connection may have, its first excepted: as many as it has streams, with
+/// heads of 5 KiB on average (RFC 9113 §10.5.1 leaves the bound to the receiver).
+const HEADS_OF_CONNECTION: usize = 100 * EXCHANGE + (1 << 20);
+
+/// A class of memory that lives as long as a connection or a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The heads of requests that are not answered, and what serving them takes.
+    Heads,
+    /// Responses that wait for their client.
+    Responses,
+    /// Data of requests and tunnels that waits for its backend.
+    Uploads,
+    /// Text of pages that waits for a fragment before it.
+    Text,
+    /// Fragments that wait for their turn in a page.
+    Fragments,
+    /// Bodies that wait in a spool, on their way to a file or instead of it.
+    Spooled,
+    /// Encoders, decoders, and what they make.
+    Coders,
+    /// Résumés that are being read.
+    Resumes,
+}
+
+impl Held {
+    /// All classes.
+    pub const ALL: [Held; 8] = [
+        Held::Heads,
+        Held::Responses,
+        Held::Uploads,
+        Held::Text,
+        Held::Fragments,
+        Held::Spooled,
+        Held::Coders,
+        Held::Resumes,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Held::Heads => "heads",
+            Held::Responses => "responses",
+            Held::Uploads => "uploads",
+            Held::Text => "text",
+            Held::Fragments => "fragments",
+            Held::Spooled => "spooled",
+            Held::Coders => "coders",
+            Held::Resumes => "resumes",
+        }
+    }
+}
+
+/// The memory that an account draws on: the cache, which evicts for it.
+pub trait Reserve: Send + Sync {
+    /// Gives so many bytes if it can.
+    fn take(&self, bytes: usize) -> bool;
+
+    /// Gives so many bytes, which are held already.
+    fn give(&self, bytes: usize);
+
+    /// Takes so many bytes back.
+    fn release(&self, bytes: usize);
+
+    /// Bytes that are given.
+    fn given(&self) -> usize;
+
+    /// The most bytes that may be given.
+    fn most(&self) -> usize;
+}
+
+/// The account of a process.
+pub struct Account {
+    classes: [AtomicUsize; Held::ALL.len()],
+    /// The bytes that connections hold, and the number of these.
+    of_connections: AtomicUsize,
+    connections: AtomicUsize,
+    /// Bytes that connections may hold before some of them have to give way.
+    allowed: AtomicUsize,
+    reserve: Box<dyn Reserve>,
+}
+
+impl Account {
+    /// An empty account that draws on `reserve`.
+    pub fn new(reserve: impl Reserve + 'static) -> Arc<Account> {
+        Arc::new(Account {
+            classes: Default::default(),
+            of_connections: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            allowed: AtomicUsize::new(usize::MAX),
+            reserve: Box::new(reserve),
+        })
+    }
+
+    /// All bytes held.
+    pub fn bytes(&self) -> usize {
+        self.reserve.given()
+    }
+
+    /// Bytes held of a class.
+    pub fn of(&self, class: Held) -> usize {
+        self.classes[class as usize].load(Relaxed)
+    }
+
+    /// The most bytes that may be held.
+    pub fn limit(&self) -> usize {
+        self.reserve.most()
+    }
+
+    /// Sets from how many bytes of all connections on some of them have to give way.
+    pub fn press_above(&self, bytes: usize) {
+        self.allowed.store(bytes, Relaxed);
+    }
+
+    /// A holder of this account that is a connection.
+    pub fn connection(self: &Arc<Account>) -> Holder {
+        self.holder(true)
+    }
+
+    /// The holder of what serves no connection alone.
+    pub fn process(self: &Arc<Account>) -> Holder {
+        self.holder(false)
+    }
+
+    fn holder(self: &Arc<Account>, is_connection: bool) -> Holder {
+        let (bytes, heads, disk) = Default::default();
+        Holder(Arc::new(Inner { account: self.clone(), is_connection, bytes, heads, disk }))
+    }
+}
+
+/// One who holds memory: a connection, or the process itself.
+#[derive(Clone)]
+pub struct Holder(Arc<Inner>);
+
+struct Inner {
+    account: Arc<Account>,
+    is_connection: bool,
+    bytes: AtomicUsize,
+    heads: AtomicUsize,
+    /// Bytes of files.
+    disk: AtomicU64,
+}
+
+impl Holder {
+    /// The account.
+    pub fn account(&self) -> &Arc<Account> {
+        &self.0.account
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes.load(Relaxed)
+    }
+
+    /// Leases memory; `None` if there is too little for all, or if this holder has too much of it.
+    pub fn lease(&self, class: Held, bytes: usize) -> Option<Lease> {
+        let mut lease = self.nothing(class);
+        lease.grow(bytes).then_some(lease)
+    }
+
+    /// A lease of nothing yet.
+    pub fn nothing(&self, class: Held) -> Lease {
+        Lease { holder: self.clone(), class, bytes: 0 }
+    }
+
+    /// Whether it holds more than [`LITTLE`], so that it may have to give way.
+    pub(crate) fn holds_much(&self) -> bool {
+        self.0.is_connection && self.bytes() >= LITTLE
+    }
+
+    /// Whether it has to give way: connections hold too much together, and this one no less than others do on average. So
+    /// clients that take most of the memory do not have those cut off that take little.
+    pub fn presses(&self) -> bool {
+        let account = &*self.0.account;
+        let all = account.of_connections.load(Relaxed);
+        self.holds_much()
+            && all > account.allowed.load(Relaxed)
+            && self.bytes() >= all / account.connections.load(Relaxed).max(1)
+    }
+
+    /// Whether more may be held for it than what is sent to it next: it holds less than [`AHEAD`], and all hold less than half
+    /// of what they may.
+    pub fn may_look_ahead(&self) -> bool {
+        let account = self.account();
+        self.bytes() < AHEAD && account.bytes() < account.limit() / 2
+    }
+
+    /// The most that all may hold when this one leases more, and has `bytes` then. The last quarter is for those who hold
+    /// little: whoever fills the rest does not keep them out.
+    fn most(&self, bytes: usize) -> usize {
+        let limit = self.0.account.limit();
+        if bytes > LITTLE { limit / 4 * 3 } else { limit }
+    }
+
+    fn added(&self, class: Held, bytes: usize) {
+        let account = self.account();
+        account.classes[class as usize].fetch_add(bytes, Relaxed);
+        let before = self.0.bytes.fetch_add(bytes, Relaxed);
+        if class == Held::Heads {
+            self.0.heads.fetch_add(bytes, Relaxed);
+        }
+        if self.0.is_connection {
+            account.of_connections.fetch_add(bytes, Relaxed);
+            if before == 0 && bytes > 0 {
+                account.connections.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    fn removed(&self, class: Held, bytes: usize) {
+        let account = self.account();
+        account.classes[class as usize].fetch_sub(bytes, Relaxed);
+        let before = self.0.bytes.fetch_sub(bytes, Relaxed);
+        if class == Held::Heads {
+            self.0.heads.fetch_sub(bytes, Relaxed);
+        }
+        if self.0.is_connection {
+            account.of_connections.fetch_sub(bytes, Relaxed);
+            if before == bytes && bytes > 0 {
+                account.connections.fetch_sub(1, Relaxed);
+            }
+        }
+    }
+
+    /// Takes `bytes` of a disk, if this holder has `most` at most then.
+    pub fn take_disk(&self, bytes: u64, most: u64) -> bool {
+        let more = |used: u64| Some(used + bytes).filter(|used| *used <= most);
+        self.0.disk.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
+
+    /// Returns so many.
+    pub fn return_disk(&self, bytes: u64) {
+        self.0.disk.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Whether a head of `bytes` is within what one connection may have in progress.
+    pub(crate) fn has_room_for_head(&self, bytes: usize) -> bool {
+        let heads = self.0.heads.load(Relaxed);
+        heads == 0 || heads + bytes <= HEADS_OF_CONNECTION
+    }
+}
+
+/// Bytes that are counted as held while this lives.
+pub struct Lease {
+    holder: Holder,
+    class: Held,
+    bytes: usize,
+}
+
+impl Lease {
+    /// Bytes leased.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whose it is.
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    /// Leases so many bytes more. False, and nothing changes, if there are too few.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let (holder, account) = (&self.holder, self.holder.account());
+        let grows =
+            account.bytes() + bytes <= holder.most(holder.bytes() + bytes) && account.reserve.take(bytes);
+        if grows {
+            holder.added(self.class, bytes);
+            self.bytes += bytes;
+        }
+        grows
+    }
+
+    /// Makes it one of so many bytes, which are held already.
+    pub fn set(&mut self, bytes: usize) {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        if bytes > before {
+            self.holder.account().reserve.give(bytes - before);
+            self.holder.added(self.class, bytes - before);
+        } else if bytes < before {
+            self.holder.removed(self.class, before - bytes);
+            self.holder.account().reserve.release(before - bytes);
+        }
+    }
+
+    /// Parts `bytes` from it.
+    ///
+    /// # Panics
+    /// If it has fewer.
+    pub fn split(&mut self, bytes: usize) -> Lease {
+        self.bytes = self.bytes.checked_sub(bytes).expect("a lease is split within its bytes");
+        Lease { holder: self.holder.clone(), class: self.class, bytes }
+    }
+
+    /// Adds another of the same holder and class to it.
+    pub fn join(&mut self, mut other: Lease) {
+        debug_assert!(Arc::ptr_eq(&self.holder.0, &other.holder.0) && self.class == other.class);
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Holder of {} bytes", self.bytes())
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lease of {} bytes for {}", self.bytes, self.class.name())
+    }
+}
+
+/// The head of a request that is being served, with the memory that it and its exchange take.
+#[derive(Debug)]
+pub struct LeasedHead {
+    head: RequestHeadBuf,
+    lease: Lease,
+}
+
+impl LeasedHead {
+    /// A copy of `head` for a request of `holder`. `None` if that has too many in progress, or all hold too much.
+    pub fn copy_of(head: &RequestHead<'_>, holder: &Holder) -> Option<LeasedHead> {
+        let head = RequestHeadBuf::copy_of(head);
+        let bytes = LeasedHead::cost(&head);
+        let lease = holder.has_room_for_head(bytes).then(|| holder.lease(Held::Heads, bytes)).flatten()?;
+        Some(LeasedHead { head, lease })
+    }
+
+    /// A head that was made here, for `holder`.
+    pub fn made(head: RequestHeadBuf, holder: &Holder) -> LeasedHead {
+        let mut lease = holder.nothing(Held::Heads);
+        lease.set(LeasedHead::cost(&head));
+        LeasedHead { head, lease }
+    }
+
+    /// Whose request it is.
+    pub fn holder(&self) -> &Holder {
+        self.lease.holder()
+    }
+
+    /// The head itself, twice: it is written anew for the backend. And what else an exchange takes.
+    fn cost(head: &RequestHeadBuf) -> usize {
+        EXCHANGE + 2 * (head.target.len() + head.fields.memory())
+    }
+}
+
+impl Deref for LeasedHead {
+    type Target = RequestHeadBuf;
+
+    fn deref(&self) -> &RequestHeadBuf {
+        &self.head
+    }
+}
+
+impl DerefMut for LeasedHead {
+    fn deref_mut(&mut self) -> &mut RequestHeadBuf {
+        &mut self.head
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A cache that gives so many bytes.
+    pub(crate) struct Cache {
+        most: usize,
+        given: AtomicUsize,
+    }
+
+    impl Cache {
+        pub(crate) fn of(most: usize) -> Cache {
+            Cache { most, given: AtomicUsize::new(0) }
+        }
+    }
+
+    impl Reserve for Cache {
+        fn take(&self, bytes: usize) -> bool {
+            let more = |given: usize| Some(given + bytes).filter(|given| *given <= self.most);
+            self.given.fetch_update(Relaxed, Relaxed, more).is_ok()
+        }
+
+        fn give(&self, bytes: usize) {
+            self.given.fetch_add(bytes, Relaxed);
+        }
+
+        fn release(&self, bytes: usize) {
+            self.given.fetch_sub(bytes, Relaxed);
+        }
+
+        fn given(&self) -> usize {
+            self.given.load(Relaxed)
+        }
+
+        fn most(&self) -> usize {
+            self.most
+        }
+    }
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn what_is_leased_is_counted_until_it_is_dropped() {
+        let account = Account::new(Cache::of(48 * MIB));
+        let process = account.process();
+        let mut lease = process.lease(Held::Coders, 10 * MIB).expect("room");
+        assert!(lease.grow(10 * MIB));
+        assert_eq!([account.bytes(), account.of(Held::Coders), process.bytes()], [20 * MIB; 3]);
+        // Three quarters are for one who holds more than a little.
+        assert!(!lease.grow(17 * MIB) && lease.grow(16 * MIB) && process.lease(Held::Resumes, 1).is_none());
+        let parted = lease.split(30 * MIB);
+        lease.set(MIB);
+        assert_eq!([account.bytes(), account.of(Held::Coders), process.bytes()], [31 * MIB; 3]);
+        lease.join(parted);
+        // What is held already is counted in any case.
+        lease.set(50 * MIB);
+        assert_eq!(account.bytes(), 50 * MIB);
+        drop(lease);
+        assert_eq!([account.bytes(), account.of(Held::Coders), process.bytes()], [0; 3]);
+    }
+
+    #[test]
+    fn those_who_hold_less_than_others_are_left_alone() {
+        let account = Account::new(Cache::of(48 * MIB));
+        let [much, some, little] = [9 * MIB, 2 * MIB, 60 << 10]
+            .map(|bytes| account.connection().lease(Held::Responses, bytes).expect("room"));
+        let presses = |lease: &Lease| lease.holder().presses();
+        assert!(!presses(&much), "so much is allowed");
+        account.press_above(8 * MIB);
+        assert_eq!([&much, &some, &little].map(presses), [true, false, false]);
+        drop(much);
+        let more = account.connection().lease(Held::Uploads, 7 * MIB).expect("room");
+        assert_eq!([&more, &some, &little].map(presses), [true, false, false]);
+        drop(some);
+        assert!(!presses(&more) && !presses(&little), "what is left is allowed");
+    }
+
+    #[test]
+    fn those_who_hold_little_find_room_beside_those_who_hold_much() {
+        let account = Account::new(Cache::of(48 * MIB));
+        let greedy: Vec<Lease> =
+            std::iter::from_fn(|| account.connection().lease(Held::Heads, MIB)).take(100).collect();
+        assert_eq!(greedy.len(), 36);
+        assert!(account.connection().lease(Held::Heads, 65 << 10).is_none());
+        assert!(account.connection().lease(Held::Heads, 64 << 10).is_some());
+    }
+
+    #[test]
+    fn a_connection_has_so_many_bytes_of_heads_and_one_head_of_any_length() {
+        let account = Account::new(Cache::of(48 * MIB));
+        let connection = account.connection();
+        assert!(connection.has_room_for_head(2 * MIB));
+        let first = connection.lease(Held::Heads, HEADS_OF_CONNECTION - 10).expect("room");
+        assert!(connection.has_room_for_head(10) && !connection.has_room_for_head(11));
+        drop(first);
+        assert!(connection.has_room_for_head(2 * MIB));
+    }
+}

@@ -1,0 +1,218 @@
+//! What clients may hold: each profile makes the process hold as much as it can, and holds it within the limit of memory and a
+//! stated constant, while others are served.
+
+use std::time::{Duration, Instant};
+
+use sandarac_test_support::http2::{Http2, frame, kind};
+use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Setup, hpack, reply, within};
+
+use super::{sandarac, site};
+
+const MIB: u64 = 1 << 20;
+
+/// The limit of the cache, in MiB.
+const LIMIT: u64 = 64;
+
+/// The most resident memory, with `connections` open: the limit, and what the process needs beside it.
+fn bound(connections: u64) -> u64 {
+    ((LIMIT + 48) * MIB + connections * 2048) * 115 / 100
+}
+
+/// Sandarac as set up, with `tables`, before an origin whose `/slow` pages wait for the gate. `/stored` is stored, and `/passed` is not.
+fn held_up(setup: Setup, tables: &str) -> (Sandarac, Origin, Gate) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.path() {
+        "/stored" => reply(200).cache("max-age=600").body("stored"),
+        "/passed" => reply(200).cache("no-store").body("passed"),
+        // Text on both sides of a fragment that does not come.
+        "/page" => reply(200).cache("no-store").with("Content-Type", "text/html").body(page()),
+        _ => reply(200).cache("no-store").hold(&held),
+    });
+    let tables = format!(
+        "fragments = true\n\n[cache]\nmemory = \"{LIMIT}MiB\"\n\n{}",
+        tables.replace("ORIGIN", &origin.url())
+    );
+    let site = site(&origin.url(), "first_byte_timeout = \"120s\"", &tables);
+    let site = match tables.contains("[pool.one]") {
+        true => site.replacen("[[route]]", "[[route]]\nmatch = \"/one\"\npool = \"one\"\n\n[[route]]", 1),
+        false => site,
+    };
+    let proxy = setup.config(site.replacen("\n", "\nhttp2 = true\n", 1)).start();
+    assert_eq!(Conn::to(proxy.address()).get("/stored").text(), "stored");
+    (proxy, origin, gate)
+}
+
+/// Others are served: a stored page and one that is not, and the operator.
+fn others_are_served(proxy: &Sandarac) {
+    let began = Instant::now();
+    assert_eq!(Conn::to(proxy.address()).get("/stored").text(), "stored");
+    assert_eq!(Conn::to(proxy.address()).get("/passed").text(), "passed");
+    proxy.metric("held_bytes");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+/// A head that names a field of 3900 bytes in the dynamic table seven times (RFC 7541 §6.1); with `puts`, it is put there first.
+fn amplified(puts: bool) -> Vec<u8> {
+    let mut block =
+        hpack::encode(&[(":method", "GET"), (":scheme", "http"), (":path", "/slow"), (":authority", "a")]);
+    if puts {
+        // A literal with incremental indexing: a name of one byte, a value of 127 + 0x3d + (0x1d << 7) = 3900 bytes.
+        block.extend([0x40, 1, b'x', 127, 0x80 | 0x3d, 0x1d]);
+        block.extend([b'v'; 3900]);
+    }
+    block.extend([0x80 | 62; 7]);
+    block
+}
+
+/// A page with twenty fragments that do not come, and a megabyte of text behind the first.
+fn page() -> String {
+    let include = "<esi:include src=\"/slow\"/>";
+    format!("{include}{}{}", "text ".repeat(200_000), include.repeat(19))
+}
+
+/// A client that opens no window for responses.
+fn closed(proxy: &Sandarac) -> Http2 {
+    /// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
+    const INITIAL_WINDOW: u16 = 4;
+    let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
+    client.gives_windows = false;
+    client
+}
+
+fn stays_within(proxy: &Sandarac, connections: u64) {
+    let peak = proxy.peak_resident_bytes();
+    assert!(peak <= bound(connections), "{} MiB of at most {}", peak / MIB, bound(connections) / MIB);
+}
+
+/// Before, 5.75 MB of requests held 1.7 GB.
+#[test]
+fn heads_that_a_dynamic_table_makes_large_are_held_within_the_limit() {
+    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let mut clients = Vec::new();
+    for _ in 0..60 {
+        let mut client = Http2::to(proxy.address());
+        let heads = (0..100).map(|at| frame(kind::HEADERS, 5, 2 * at + 1, amplified(at == 0)));
+        let _ = client.try_send(heads.collect::<Vec<_>>().concat());
+        clients.push(client);
+    }
+    within("requests to be refused", || (proxy.metric_of("refused", "memory") > 0).then_some(()));
+    let (heads, held) = (proxy.metric_of("held_bytes", "heads"), proxy.metric("held_bytes"));
+    assert!(heads > 8 * MIB && held <= proxy.metric("held_limit_bytes"), "{heads} of {held}");
+    others_are_served(&proxy);
+    // Those who hold that much give way.
+    within("the memory to be free", || (proxy.metric("held_bytes") < 9 * MIB).then_some(()));
+    others_are_served(&proxy);
+    stays_within(&proxy, 60);
+}
+
+/// Before, 5 connections held 580 MB and 6500 descriptors.
+#[test]
+fn pages_whose_fragments_do_not_come_are_held_within_the_limit() {
+    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let mut clients: Vec<Http2> = (0..5).map(|_| closed(&proxy)).collect();
+    for client in &mut clients {
+        (0..100).for_each(|_| _ = client.get("/page", &[]));
+    }
+    within("all pages to wait", || (proxy.metric("fragments") >= 500).then_some(()));
+    assert!(proxy.open_descriptors() < 1500, "{}", proxy.open_descriptors());
+    others_are_served(&proxy);
+    within("the memory to be free", || (proxy.metric("held_bytes") < 9 * MIB).then_some(()));
+    stays_within(&proxy, 5);
+}
+
+/// Before, what waited for backends was counted, and nobody gave way.
+#[test]
+fn data_ahead_of_its_backend_is_held_within_the_limit() {
+    // One request at a time is in flight: the others wait, with what has come of their bodies.
+    let one =
+        "[pool.one]\nbackends = [\"ORIGIN\"]\nmax_in_flight = 1\nqueue = 10000\nqueue_timeout = \"60s\"\n";
+    let (proxy, _origin, _gate) = held_up(sandarac(), one);
+    let mut clients: Vec<Http2> = (0..60).map(|_| Http2::to(proxy.address())).collect();
+    for client in &mut clients {
+        // The windows are those of the settings that came.
+        client.settle();
+        for _ in 0..4 {
+            let stream = client.post("/one", &[("content-length", "1000000")]);
+            (0..7).for_each(|_| _ = client.data(stream, [b'd'; 16_000], false));
+        }
+    }
+    within("data to be held", || (proxy.metric_of("held_bytes", "uploads") > 9 * MIB).then_some(()));
+    others_are_served(&proxy);
+    within("the memory to be free", || (proxy.metric("held_bytes") < 9 * MIB).then_some(()));
+    stays_within(&proxy, 60);
+}
+
+/// Before, one connection filled a gigabyte of files in three seconds.
+#[test]
+fn one_connection_has_an_eighth_of_the_disk_for_spools() {
+    let large = vec![b'l'; 4 << 20];
+    let origin = Origin::new(move |_| reply(200).cache("no-store").body(&large));
+    let config = site(&origin.url(), "", "[spool]\ndisk = \"64MiB\"\n");
+    let proxy = sandarac().config(config.replacen("\n", "\nhttp2 = true\n", 1)).start();
+    let mut greedy = closed(&proxy);
+    (0..50).for_each(|_| _ = greedy.get("/", &[]));
+    within("the disk to be used", || (proxy.metric("spool_failures") > 5).then_some(()));
+    let of_one = proxy.metric("spool_disk_bytes");
+    assert!((6 * MIB..=8 * MIB).contains(&of_one), "{of_one}");
+    let mut other = closed(&proxy);
+    (0..5).for_each(|_| _ = other.get("/", &[]));
+    within("another to find room", || (proxy.metric("spool_disk_bytes") > of_one + MIB).then_some(()));
+}
+
+/// Before, visitors of a stored page were not accepted, and the operator was not heard.
+#[test]
+fn slow_requests_take_no_descriptors_of_visitors_and_operators() {
+    let (proxy, _origin, _gate) = held_up(sandarac().descriptors(500), "");
+    let mut clients: Vec<Http2> = (0..20).map(|_| Http2::to(proxy.address())).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        (0..50).for_each(|at| _ = client.get(&format!("/slow/{number}/{at}"), &[]));
+    }
+    let of = |name: &str| proxy.metric_of(name, "backends");
+    within("all places to be taken", || (of("descriptors") == of("descriptors_limit")).then_some(()));
+    let began = Instant::now();
+    let visitors: Vec<Conn> = (0..60).map(|_| Conn::to(proxy.address())).collect();
+    for mut visitor in visitors {
+        assert_eq!(visitor.get("/stored").text(), "stored");
+    }
+    let status = proxy.admin(&["status"]);
+    assert!(status.status.success(), "{status:?}");
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    // One that finds no place is told so.
+    Conn::to(proxy.address()).get("/passed").expect(503);
+}
+
+#[test]
+fn a_client_has_so_many_connections_unless_it_is_exempt() {
+    let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));
+    let limits =
+        |exempt: &str| site(&origin.url(), "", &format!("[limits]\nconnections_per_client = 3\n{exempt}"));
+    let proxy = sandarac().config(limits("")).start();
+    let mut first: Vec<Conn> = (0..3).map(|_| Conn::to(proxy.address())).collect();
+    first.iter_mut().for_each(|client| _ = client.get("/").expect(200));
+    let refused = Conn::to(proxy.address()).get("/");
+    assert_eq!(
+        (refused.status, &*refused.text()),
+        (503, "503 Service Unavailable: too many connections are open from this address\n")
+    );
+    assert_eq!(proxy.metric_of("refused", "client-connections"), 1);
+    first.pop();
+    within("a place to be free", || (Conn::to(proxy.address()).get("/").status == 200).then_some(()));
+    proxy.write_config(&limits("connections_per_client_exempt = [\"127.0.0.0/8\"]\n"));
+    assert!(proxy.admin(&["reload"]).status.success());
+    let all: Vec<u16> =
+        [0; 9].map(|_| Conn::to(proxy.address())).map(|mut client| client.get("/").status).into();
+    assert_eq!(all, [200; 9]);
+}
+
+#[test]
+fn a_proxy_header_that_is_too_long_ends_its_connection_at_once() {
+    let origin = Origin::new(|_| reply(200).body("page"));
+    let config = site(&origin.url(), "", "").replacen("\n", "\nproxy_protocol = true\n", 1);
+    let proxy = sandarac().config(config).start();
+    let mut client = Conn::to(proxy.address());
+    let _ = client.try_send([&b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xff\xff"[..], &[0; 65_535]].concat());
+    let began = Instant::now();
+    assert!(client.try_read(1).is_err());
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
