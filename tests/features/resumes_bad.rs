@@ -358,3 +358,23 @@ fn a_backend_of_a_pool_without_resumes_is_not_heard() {
         );
     }
 }
+
+/// Regression: what was being read was charged nowhere; twenty workers took 436 MB.
+#[test]
+fn long_resumes_of_many_workers_are_read_within_what_may_be_held() {
+    const LENGTH: usize = 20 << 20;
+    let workers: Vec<Worker> = (0..8).map(|number| Worker::new(&format!("w{number}"), &[])).collect();
+    for worker in &workers {
+        worker.tells(|_| json(vec![b' '; LENGTH])).claims("", "");
+    }
+    let workers: Vec<&Worker> = workers.iter().collect();
+    let proxy = sandarac().config(format!("{}\n[cache]\nmemory = \"8MiB\"\n", site(&workers))).start();
+    proxy.says("there is no memory for it");
+    for _ in 0..20 {
+        proxy.get("/a").expect(200);
+    }
+    // Of 20 MiB that may be held, three quarters, in the body and what is made of it.
+    let peak = proxy.peak_resident_bytes() >> 20;
+    assert!(peak < 8 + 48 + 8, "{peak} MiB");
+    within("all to be returned", || (proxy.metric_of("held_bytes", "resumes") == 0).then_some(()));
+}

@@ -9,7 +9,9 @@ use crate::requester::Requester;
 use sandarac_balance::Address;
 use sandarac_message::target::Scheme;
 use sandarac_message::{Fields, FieldsBuf, Method, Name};
-use sandarac_net::{BodyStep, Conn, Framer, OriginConnection, ReceivedHead, StreamFault, within};
+use sandarac_net::{
+    BodyStep, Conn, Framer, Held, Holder, Lease, OriginConnection, ReceivedHead, StreamFault, within,
+};
 use sandarac_wire::fastcgi::head::Rewritten;
 use sandarac_wire::fastcgi::{EndStatus, Refusal, RequestId, stdin_end};
 use sandarac_wire::h1::response::Response;
@@ -31,6 +33,8 @@ const LIMITS: Limits = Limits { head: 16 << 10, fields: 100, target: 0 };
 #[derive(Clone)]
 pub(super) struct UpkeepClient {
     origins: Rc<Origins>,
+    /// Who holds the bodies.
+    holder: Holder,
 }
 
 /// A request of the balancer's own.
@@ -50,17 +54,24 @@ pub(super) struct Question<'a> {
     pub(super) patience: Duration,
 }
 
+/// What reading a body takes, in copies of it.
+const COPIES: usize = 2;
+
 /// The response.
 #[derive(Debug)]
 pub(super) struct WholeResponse {
     pub(super) status: u16,
-    /// The body; `None` if it was too long.
+    /// The body; `None` if it was too long, or found no room.
     pub(super) body: Option<Vec<u8>>,
+    /// Whether it found no room.
+    pub(super) lacked_room: bool,
+    /// The memory of the body, until it was read.
+    held: Lease,
 }
 
 impl UpkeepClient {
-    pub(super) fn new(origins: Rc<Origins>) -> UpkeepClient {
-        UpkeepClient { origins }
+    pub(super) fn new(origins: Rc<Origins>, holder: Holder) -> UpkeepClient {
+        UpkeepClient { origins, holder }
     }
 
     /// Sends a GET to an application over FastCGI and receives the head of the response. The path need not be that
@@ -143,14 +154,18 @@ impl UpkeepClient {
     async fn ask(&self, question: &Question<'_>) -> Result<WholeResponse, Fault> {
         let (dialled, _) = self.origins.dial(question.address, question.tls, LIMITS).await?;
         match dialled {
-            Dialled::Http1(mut conn) => ask_http1(&mut conn, question).await,
+            Dialled::Http1(mut conn) => ask_http1(&mut conn, question, &self.holder).await,
             // The connection ends with the request.
-            Dialled::Http2(connection) => ask_http2(&connection, question).await,
+            Dialled::Http2(connection) => ask_http2(&connection, question, &self.holder).await,
         }
     }
 }
 
-async fn ask_http1(conn: &mut Conn, question: &Question<'_>) -> Result<WholeResponse, Fault> {
+async fn ask_http1(
+    conn: &mut Conn,
+    question: &Question<'_>,
+    holder: &Holder,
+) -> Result<WholeResponse, Fault> {
     let mut request = Vec::with_capacity(256);
     let mut head = encode::Head::request(&mut request, b"GET", question.target.as_bytes());
     head.field(b"Host", question.host().as_bytes());
@@ -160,16 +175,20 @@ async fn ask_http1(conn: &mut Conn, question: &Question<'_>) -> Result<WholeResp
     head.finish();
     let read = |response: &Response<'_>| (response.head.status, Framer::of_response(response.framing));
     let (status, mut framer) = head_of(conn, &request, Method::Get, read).await?;
-    let mut whole = WholeResponse::begun(status);
+    let mut whole = WholeResponse::begun(status, holder);
     if matches!(framer, Framer::Length(length) if length > question.body as u64) {
-        return Ok(WholeResponse { status, body: None });
+        return Ok(WholeResponse { body: None, ..whole });
     }
     let take = |piece: &[u8]| whole.take(piece, question.body);
     client::body(conn, &mut framer, take).await.map_err(|_| Fault::ResponseBroken)?;
     Ok(whole)
 }
 
-async fn ask_http2(connection: &OriginConnection, question: &Question<'_>) -> Result<WholeResponse, Fault> {
+async fn ask_http2(
+    connection: &OriginConnection,
+    question: &Question<'_>,
+    holder: &Holder,
+) -> Result<WholeResponse, Fault> {
     let mut stream = connection.reserve().ok_or(Fault::Http2(StreamFault::Refused))?;
     let line = RequestLine {
         method: b"GET",
@@ -188,7 +207,7 @@ async fn ask_http2(connection: &OriginConnection, question: &Question<'_>) -> Re
             break head.status;
         }
     };
-    let mut whole = WholeResponse::begun(status);
+    let mut whole = WholeResponse::begun(status, holder);
     loop {
         match poll_fn(|cx| stream.poll_body(cx)).await.map_err(|_| Fault::ResponseBroken)? {
             BodyStep::Data(range) => {
@@ -211,22 +230,24 @@ impl Question<'_> {
 
 impl WholeResponse {
     /// A response whose body has not arrived.
-    fn begun(status: u16) -> WholeResponse {
-        WholeResponse { status, body: Some(Vec::new()) }
+    fn begun(status: u16, holder: &Holder) -> WholeResponse {
+        let held = holder.nothing(Held::Resumes);
+        WholeResponse { status, body: Some(Vec::new()), lacked_room: false, held }
     }
 
-    /// Adds a piece of the body, which may have `most` bytes.
+    /// Adds a piece of the body, which may have `most` bytes, and has to find room.
     fn take(&mut self, piece: &[u8], most: usize) -> ControlFlow<()> {
-        match &mut self.body {
-            Some(bytes) if bytes.len() + piece.len() <= most => {
+        if let Some(bytes) = &mut self.body
+            && bytes.len() + piece.len() <= most
+        {
+            if self.held.grow(COPIES * piece.len()) {
                 bytes.extend_from_slice(piece);
-                ControlFlow::Continue(())
+                return ControlFlow::Continue(());
             }
-            _ => {
-                self.body = None;
-                ControlFlow::Break(())
-            }
+            self.lacked_room = true;
         }
+        self.body = None;
+        ControlFlow::Break(())
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) use mailbox::Mailbox;
 use crate::origin::Origins;
 use crate::shared::Shared;
 use client::UpkeepClient;
+use sandarac_net::Places;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -76,9 +77,10 @@ async fn run(shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut first = true;
     loop {
         let site = shared.tended();
-        let origins =
-            Origins::new(&site.config.dns, shared.upkeep_counters().clone(), shared.backend_places.clone());
-        let client = UpkeepClient::new(origins.clone());
+        // Checks go on where requests take all places: theirs are among those that are reserved.
+        let places = Places::new(usize::MAX);
+        let origins = Origins::new(&site.config.dns, shared.upkeep_counters().clone(), places);
+        let client = UpkeepClient::new(origins.clone(), shared.account.process());
         // Dropped with all their work when another site comes.
         let mut tasks = JoinSet::new();
         tasks.spawn_local(pool_events::run(shared.clone(), site.clone(), std::mem::take(&mut first)));

@@ -145,6 +145,10 @@ async fn fetch(shared: &Shared, pool: &SitePool, client: &UpkeepClient, worker: 
     let since = shared.epoch.elapsed();
     let (outcome, why) = match client.get(&question).await {
         Ok(answer) if answer.status == 304 && known.is_some() => return FetchOutcome::Known,
+        Ok(answer) if answer.lacked_room => {
+            let what = "there is no memory for it while clients hold as much as they may";
+            (FetchOutcome::Unavailable, (Unbelieved::NoResume, what.to_owned()))
+        }
         Ok(answer) if answer.status == 200 => {
             let document = answer.body.as_deref().map_or(Err(resume::Malformed::TooLarge), Document::parse);
             match document {
