@@ -132,7 +132,10 @@ impl Spool {
         if self.waiting >= self.limit {
             return Poll::Pending;
         }
-        match self.space.take(&self.holder, FOR_ONE_APPEND) {
+        // Responses of one connection leave room for those of others.
+        let has_share = !self.gathers && self.holder.bytes() > self.space.share_of_connection();
+        let memory = if has_share { None } else { self.space.take(&self.holder, FOR_ONE_APPEND) };
+        match memory {
             Some(memory) => Poll::Ready(memory),
             None => {
                 self.look_again(cx);
@@ -151,7 +154,7 @@ impl Spool {
     fn poll_placed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_written(cx);
         while self.blocks.front().is_some_and(|block| self.is_ripe(block)) {
-            let uses_file = self.file.is_some() || self.kept >= KEPT || !self.space.may_keep();
+            let uses_file = self.file.is_some() || self.kept >= KEPT || !self.may_keep();
             if self.writing.is_some() {
                 return Poll::Pending;
             } else if !uses_file || (self.has_failed && (self.gathers || self.kept < KEPT)) {
@@ -168,7 +171,7 @@ impl Spool {
     /// Whether a block is given its place. Where memory is scarce, that does not wait until it is full: many slow uploads, and
     /// the ends of many responses, would take all of it.
     fn is_ripe(&self, block: &Block) -> bool {
-        block.is_full() || self.is_closed || !self.has_failed && block.is_begun() && !self.space.may_keep()
+        block.is_full() || self.is_closed || !self.has_failed && block.is_begun() && !self.may_keep()
     }
 
     /// Adds bytes, at most [`MAX_APPENDED`](super::MAX_APPENDED) of them, with the memory reserved for them.
@@ -233,6 +236,11 @@ impl Spool {
     /// The pieces that wait, in order.
     pub(crate) fn pieces(&self) -> &VecDeque<Piece> {
         &self.pieces
+    }
+
+    /// Whether more may stay in memory, for all and for its connection.
+    fn may_keep(&self) -> bool {
+        self.space.may_keep() && self.holder.bytes() <= self.space.share_of_connection() / 2
     }
 
     /// Makes the next block a piece in memory.
