@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use sandarac_test_support::http2::{Http2, frame, kind};
+use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Http2, frame, kind};
 use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Setup, hpack, reply, within};
 
 use super::{sandarac, site};
@@ -50,19 +50,6 @@ fn others_are_served(proxy: &Sandarac) {
     assert!(proxy.admin(&["status"]).status.success());
 }
 
-/// A head that names a field of 3900 bytes in the dynamic table seven times (RFC 7541 §6.1); with `puts`, it is put there first.
-fn amplified(puts: bool) -> Vec<u8> {
-    let mut block =
-        hpack::encode(&[(":method", "GET"), (":scheme", "http"), (":path", "/slow"), (":authority", "a")]);
-    if puts {
-        // A literal with incremental indexing: a name of one byte, a value of 127 + 0x3d + (0x1d << 7) = 3900 bytes.
-        block.extend([0x40, 1, b'x', 127, 0x80 | 0x3d, 0x1d]);
-        block.extend([b'v'; 3900]);
-    }
-    block.extend([0x80 | 62; 7]);
-    block
-}
-
 /// A page with twenty fragments that do not come, and a megabyte of text behind the first.
 fn page() -> String {
     let include = "<esi:include src=\"/slow\"/>";
@@ -90,7 +77,10 @@ fn heads_that_a_dynamic_table_makes_large_are_held_within_the_limit() {
     let mut clients = Vec::new();
     for _ in 0..60 {
         let mut client = Http2::to(proxy.address());
-        let heads = (0..100).map(|at| frame(kind::HEADERS, 5, 2 * at + 1, amplified(at == 0)));
+        let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/slow"), (":authority", "a")];
+        let heads = (0..100).map(|at| {
+            frame(kind::HEADERS, END_HEADERS | END_STREAM, 2 * at + 1, hpack::amplified(&fields, at == 0))
+        });
         let _ = client.try_send(heads.collect::<Vec<_>>().concat());
         clients.push(client);
     }

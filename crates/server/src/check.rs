@@ -82,6 +82,9 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
         out.write_all(tls.explain(&config).as_bytes())?;
         out.write_all(acme.as_bytes())?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = config.threads.map_or(cores, |threads| threads as usize);
+        out.write_all(crate::process::descriptors::explain(&config, cores).as_bytes())?;
     }
     Ok(())
 }

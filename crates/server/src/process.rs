@@ -5,7 +5,7 @@ mod admin_server;
 mod certificate_watch;
 mod control;
 mod cores;
-mod descriptors;
+pub(crate) mod descriptors;
 mod listeners;
 mod log_target;
 mod pools;

@@ -1,5 +1,6 @@
 //! Changes to the process and to backends during the load.
 
+mod hoarding;
 mod purging;
 
 use std::sync::Arc;
@@ -39,8 +40,13 @@ impl Chores {
         backends: Arc<Vec<Backend>>,
         seconds: u64,
     ) -> Vec<JoinHandle<()>> {
-        let mut works: Vec<fn(&mut Chores)> =
-            vec![Chores::purge_again_and_again, Chores::change_versions, Chores::reload, Chores::kill];
+        let mut works: Vec<fn(&mut Chores)> = vec![
+            Chores::purge_again_and_again,
+            Chores::change_versions,
+            Chores::reload,
+            Chores::kill,
+            Chores::hoard,
+        ];
         if !proxy.tier().is_empty() {
             works.push(Chores::disturb_tier);
         }

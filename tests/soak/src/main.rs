@@ -130,7 +130,8 @@ fn main() -> ExitCode {
 /// What must have come up in a load like this.
 fn expected_counts(arguments: &Arguments) -> Vec<Count> {
     use Count::*;
-    let always = [Connections, Requests, Whole, Aborts, Resets, Slow, Heads, Purges, Bans, Reloads, Kills];
+    let always =
+        [Connections, Requests, Whole, Aborts, Resets, Slow, Heads, Purges, Bans, Reloads, Kills, Hoards];
     let of_cache = [Hits, Stale, NotModified, Partial, Posts];
     let of_origin = [Uploads, Tunnels, Cgi, Files, Strays];
     let of_time = [Droughts, Restarts];

@@ -74,6 +74,7 @@ table! {
         Cgi "requests by FastCGI",
         Files "files",
         Aborts "connections left early",
+        Hoards "connections that take nothing and make much be held",
         Resets "of these by a reset",
         Slow "slow readers",
         Bytes "bytes received",

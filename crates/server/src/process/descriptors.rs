@@ -5,7 +5,7 @@ use sandarac_config::Config;
 use sandarac_policy::Action;
 use sandarac_proxy::{DescriptorLimits, file_descriptors};
 
-use crate::human::count;
+use crate::human::{count, grouped};
 use crate::stderr::print_line;
 
 /// Descriptors for other uses, independent of the number of cores: logs, the admin interface, sources of pools.
@@ -21,14 +21,19 @@ const CORE_DESCRIPTORS: u64 = 4;
 /// The share of the descriptors for backends and spools that spools have.
 const SPOOLS: u64 = 8;
 
-/// The limits: of clients the configured number, or half of what the limit on open files leaves; of backends and spools the
-/// rest. The limit itself is raised as far as the system allows.
-pub(super) fn descriptor_limits(config: &Config, cores: usize) -> DescriptorLimits {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current < limit.maximum {
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    }
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+/// The shares of the descriptors that a process may have.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// How many there are.
+    files: u64,
+    /// How many are reserved.
+    own: u64,
+    limits: DescriptorLimits,
+}
+
+/// The shares of `files` descriptors for a process with so many cores: of clients the configured number, or half of what is
+/// not reserved; of backends and spools the rest.
+fn shares(config: &Config, cores: usize, files: u64) -> Shares {
     let per_core = CORE_DESCRIPTORS + config.listeners.len() as u64;
     let serves_files = config
         .routes
@@ -38,20 +43,67 @@ pub(super) fn descriptor_limits(config: &Config, cores: usize) -> DescriptorLimi
     let of_files = if serves_files { cores * file_descriptors(files, cores) } else { 0 };
     let own = OWN_DESCRIPTORS + cores as u64 * per_core + of_files as u64;
     let possible = (files.saturating_sub(own) / 2).max(1);
-    let configured = config.limits.connections.map(|most| u64::from(most.get()));
-    let needed = configured.unwrap_or(FEW_CONNECTIONS);
-    if possible < needed {
-        print_line(format_args!(
-            "sandarac: warning: the limit on open files, {files}, leaves room for {} at a time; {needed} take {}: raise it \
-             with `ulimit -n`, or LimitNOFILE= in a systemd unit",
-            count(possible, "client connection"),
-            own + 2 * needed
-        ));
-    }
-    let clients = possible.min(configured.unwrap_or(u64::MAX));
+    let clients = possible.min(config.limits.connections.map_or(u64::MAX, |most| most.get().into()));
     let others = files.saturating_sub(own).saturating_sub(clients);
     let spools = (others / SPOOLS).max(1);
     let [clients, backends, spools] = [clients, others.saturating_sub(spools).max(1), spools]
         .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    DescriptorLimits { clients, backends, spools }
+    Shares { files, own, limits: DescriptorLimits { clients, backends, spools } }
+}
+
+/// The most descriptors that a process may have where the system allows it.
+fn most_files() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// The limits of this process. Its limit on open files is raised as far as the system allows.
+pub(super) fn descriptor_limits(config: &Config, cores: usize) -> DescriptorLimits {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    }
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let Shares { own, limits, .. } = shares(config, cores, files);
+    let needed = config.limits.connections.map_or(FEW_CONNECTIONS, |most| most.get().into());
+    if (limits.clients as u64) < needed {
+        print_line(format_args!(
+            "sandarac: warning: the limit on open files, {files}, leaves room for {} at a time; {needed} take {}: raise it \
+             with `ulimit -n`, or LimitNOFILE= in a systemd unit",
+            count(limits.clients as u64, "client connection"),
+            own + 2 * needed
+        ));
+    }
+    limits
+}
+
+/// The shares of a process that is started here, for `sandarac check`.
+pub(crate) fn explain(config: &Config, cores: usize) -> String {
+    let Shares { files, own, limits: DescriptorLimits { clients, backends, spools } } =
+        shares(config, cores, most_files());
+    let [files, own] = [files, own].map(grouped);
+    let [clients, backends, spools] = [clients, backends, spools].map(|most| grouped(most as u64));
+    format!(
+        "Open files, if started from here: {files}, of which {clients} are for clients, {backends} for connections to backends, \
+         {spools} for bodies of slow clients, and {own} for everything else.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_use_has_a_share_and_all_of_them_fit() {
+        let config = |limits: &str| {
+            let text = format!(
+                "[[listen]]\naddress = \":80\"\n\n[pool.a]\nbackends = [\"http://a\"]\n\n[[route]]\npool = \"a\"\n{limits}"
+            );
+            Config::from_toml("a.toml", &text).expect("a configuration").0
+        };
+        let of = |limits, files| shares(&config(limits), 2, files);
+        let limits = |clients, backends, spools| DescriptorLimits { clients, backends, spools };
+        assert_eq!(of("", 2000), Shares { files: 2000, own: 74, limits: limits(963, 843, 120) });
+        assert_eq!(of("[limits]\nconnections = 300\n", 2000).limits, limits(300, 1423, 203));
+        assert_eq!(of("", 64).limits, limits(1, 1, 1), "nothing works without one of each");
+    }
 }

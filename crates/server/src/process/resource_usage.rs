@@ -5,6 +5,7 @@ use std::fs;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use sandarac_message::Timestamp;
+use tikv_jemalloc_ctl::{epoch, stats};
 
 use crate::admin::{Metric, MetricKind};
 
@@ -34,6 +35,13 @@ pub(super) fn metrics(started_at: Timestamp, metrics: &mut Vec<Metric>) {
             "Address space in use.",
             usage.virtual_bytes,
         ));
+    }
+    // Its statistics are those of the last epoch.
+    if epoch::advance().is_ok()
+        && let Ok(bytes) = stats::allocated::read()
+    {
+        let text = "Memory that the allocator has given out: what is resident beyond it and the files of large bodies is its own.";
+        metrics.push(Metric::gauge("process_allocated_memory_bytes", text, bytes as u64));
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         // One of them is the open directory itself.
