@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Http2, frame, kind};
-use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Setup, hpack, reply, within};
+use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Setup, get, hpack, reply, within};
 
 use super::{sandarac, site};
 
@@ -50,6 +50,39 @@ fn others_are_served(proxy: &Sandarac) {
     assert!(proxy.admin(&["status"]).status.success());
 }
 
+/// A client with 100 requests whose heads the dynamic table makes large.
+fn amplified(proxy: &Sandarac, path: &str) -> Http2 {
+    let mut client = Http2::to(proxy.address());
+    let fields = [(":method", "GET"), (":scheme", "http"), (":path", path), (":authority", "a")];
+    let heads = (0..100).map(|at| {
+        frame(kind::HEADERS, END_HEADERS | END_STREAM, 2 * at + 1, hpack::amplified(&fields, at == 0))
+    });
+    let _ = client.try_send(heads.collect::<Vec<_>>().concat());
+    client
+}
+
+/// What is leased is what the allocator has given out, within a tenth.
+#[test]
+fn leases_are_what_the_process_holds() {
+    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let allocated = || proxy.metric("process_allocated_memory_bytes") as f64;
+    let before = allocated();
+    let _clients = [amplified(&proxy, "/slow/1"), amplified(&proxy, "/slow/2")];
+    let refused = || proxy.metric_of("refused", "memory");
+    within("the rest to be refused", || (refused() + proxy.metric("requests") == 201).then_some(()));
+    let (held, grown) = (proxy.metric("held_bytes") as f64, allocated() - before);
+    assert!(held > 5e6 && (0.9..1.1).contains(&(held / grown)), "{held} of {grown}");
+    // Heads that are short cost as much as is said, too.
+    let mut small: Vec<Http2> = (0..3).map(|_| Http2::to(proxy.address())).collect();
+    let before = (proxy.metric("held_bytes") as f64, allocated());
+    for (number, client) in small.iter_mut().enumerate() {
+        (0..60).for_each(|at| _ = client.get(&format!("/slow/{number}/{at}"), &[]));
+    }
+    within("all to wait", || (proxy.metric_of("descriptors", "backends") >= 182).then_some(()));
+    let (held, grown) = (proxy.metric("held_bytes") as f64 - before.0, allocated() - before.1);
+    assert!(held > 2e6 && (0.9..1.1).contains(&(held / grown)), "{held} of {grown}");
+}
+
 /// A page with twenty fragments that do not come, and a megabyte of text behind the first.
 fn page() -> String {
     let include = "<esi:include src=\"/slow\"/>";
@@ -74,16 +107,7 @@ fn stays_within(proxy: &Sandarac, connections: u64) {
 #[test]
 fn heads_that_a_dynamic_table_makes_large_are_held_within_the_limit() {
     let (proxy, _origin, _gate) = held_up(sandarac(), "");
-    let mut clients = Vec::new();
-    for _ in 0..60 {
-        let mut client = Http2::to(proxy.address());
-        let fields = [(":method", "GET"), (":scheme", "http"), (":path", "/slow"), (":authority", "a")];
-        let heads = (0..100).map(|at| {
-            frame(kind::HEADERS, END_HEADERS | END_STREAM, 2 * at + 1, hpack::amplified(&fields, at == 0))
-        });
-        let _ = client.try_send(heads.collect::<Vec<_>>().concat());
-        clients.push(client);
-    }
+    let _clients: Vec<Http2> = (0..60).map(|_| amplified(&proxy, "/slow")).collect();
     within("requests to be refused", || (proxy.metric_of("refused", "memory") > 0).then_some(()));
     let (heads, held) = (proxy.metric_of("held_bytes", "heads"), proxy.metric("held_bytes"));
     assert!(heads > 8 * MIB && held <= proxy.metric("held_limit_bytes"), "{heads} of {held}");
@@ -129,6 +153,20 @@ fn data_ahead_of_its_backend_is_held_within_the_limit() {
     others_are_served(&proxy);
     within("the memory to be free", || (proxy.metric("held_bytes") < 9 * MIB).then_some(()));
     stays_within(&proxy, 60);
+}
+
+/// Input that is read while a response is waited for is memory, too.
+#[test]
+fn requests_behind_one_that_waits_are_held_within_the_limit() {
+    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let behind = get("/stored").with("X-Long", &"x".repeat(20_000)).to_bytes().repeat(3);
+    let mut clients: Vec<Conn> = (0..1200).map(|_| Conn::to(proxy.address())).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let _ = client.try_send([get(&format!("/slow/{number}")).to_bytes(), behind.clone()].concat());
+    }
+    within("some to be refused", || (proxy.metric_of("refused", "memory") > 0).then_some(()));
+    others_are_served(&proxy);
+    stays_within(&proxy, 1200);
 }
 
 /// Before, one connection filled a gigabyte of files in three seconds.

@@ -1,6 +1,6 @@
 //! Bytes on their way, in memory that is borrowed only while there are some.
 
-use crate::buffer::Buffer;
+use crate::buffer::{BUFFER_SIZE, Buffer};
 use crate::lent::Lent;
 
 /// Bytes that were put in and not yet consumed. They lie in a borrowed buffer, which [`ByteQueue::park`] gives
@@ -53,6 +53,11 @@ impl ByteQueue {
         if self.buffer.as_ref().is_some_and(|buffer| buffer.data().is_empty()) {
             self.buffer = None;
         }
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        if self.buffer.is_some() { BUFFER_SIZE } else { self.parked.capacity() }
     }
 
     /// Whether there are none.

@@ -143,6 +143,11 @@ impl Conn {
         self.transport.park();
     }
 
+    /// Bytes of memory that hold input.
+    pub(crate) fn input_memory(&self) -> usize {
+        self.input.memory()
+    }
+
     /// Has each [`Conn::poll_fill`] read at most so many bytes.
     pub fn limit_reads(&mut self, most: usize) {
         self.read_limit = most;

@@ -3,10 +3,11 @@
 
 use super::connection::{Connection, Handover, WaitedFor, poll_room};
 use super::encoder::{self, Coding, Encoded};
+use crate::account::{Held, Lease};
 use crate::response::Response;
 use crate::service::{Client, Peer, Service, SessionLimits};
 use crate::sessions::Sessions;
-use crate::{BodyError, BodyStep, COPIED, Duplex, Framer, Output, RateGauge, Timer, Unread};
+use crate::{BUFFER_SIZE, BodyError, BodyStep, COPIED, Duplex, Framer, Output, RateGauge, Timer, Unread};
 use sandarac_message::{Fields, Piece, Version};
 use sandarac_wire::h1::Refusal;
 use std::future::poll_fn;
@@ -71,6 +72,8 @@ pub(super) struct Http1Client<'c> {
     body_received: u64,
     rate_in: RateGauge,
     waited_for: WaitedFor,
+    /// The memory of input that waits.
+    input: Lease,
     /// See [`Service::memory_pressure`].
     pressure: &'c AtomicBool,
     /// Whether the client took nothing in time, or too little.
@@ -90,6 +93,8 @@ impl<'c> Http1Client<'c> {
         let Handover { incoming, framing, keep_alive } = exchange;
         let limits = service.limits(connection.peer.listener);
         let waited_for = WaitedFor::new(&connection.peer.holder);
+        let mut input = connection.peer.holder.nothing(Held::Uploads);
+        input.set(connection.conn.input_memory());
         Http1Client {
             connection,
             sessions,
@@ -104,6 +109,7 @@ impl<'c> Http1Client<'c> {
             body_received: 0,
             rate_in: RateGauge::new(),
             waited_for,
+            input,
             pressure: service.memory_pressure(),
             is_cut_off: false,
             head: Vec::new(),
@@ -170,6 +176,11 @@ impl<'c> Http1Client<'c> {
         .await
     }
 
+    /// Counts the memory of input that waits.
+    fn count_input(&mut self) {
+        self.input.set(self.connection.conn.input_memory());
+    }
+
     fn coding(&self) -> Coding {
         match self.stage {
             Stage::Begun(encoded) => encoded.coding,
@@ -232,6 +243,7 @@ impl Client for Http1Client<'_> {
 
     fn consume_body(&mut self, range: &Range<usize>) {
         self.connection.conn.consume(range.end);
+        self.count_input();
     }
 
     fn awaits_continue(&self) -> bool {
@@ -255,7 +267,9 @@ impl Client for Http1Client<'_> {
             return Poll::Ready(());
         }
         // Looking beyond the next request would mean taking input that no exchange has asked for yet.
-        while conn.data().is_empty() || !has_body_ended {
+        // Where there is no room for what may come, that is left to the system, and the client is seen to leave later.
+        let has_room = conn.input_memory() > 0 || self.input.grow(BUFFER_SIZE);
+        while has_room && (conn.data().is_empty() || !has_body_ended) {
             match conn.poll_fill(cx) {
                 Poll::Ready(Ok(received)) if received > 0 => {}
                 Poll::Ready(Ok(_)) if closed_is_left => return Poll::Ready(()),
@@ -263,6 +277,7 @@ impl Client for Http1Client<'_> {
                 _ => break,
             }
         }
+        self.count_input();
         Poll::Pending
     }
 

@@ -320,23 +320,19 @@ impl Connection {
                     let Some(head) = LeasedHead::copy_of(&request.head, &self.peer.holder) else {
                         return Some(Turn::Refused(Refused::Full));
                     };
-                    let exchange = Handover {
-                        incoming: Box::new(Incoming {
-                            head,
-                            expect_continue: request.expect_continue,
-                            began,
-                            deferred,
-                        }),
-                        framing: request.framing,
-                        keep_alive,
-                    };
+                    let (framing, expect_continue) = (request.framing, request.expect_continue);
                     let head_len = request.head_len;
                     self.conn.consume(head_len);
                     if self.conn.data().is_empty() {
                         self.conn.park();
                     }
+                    let input = self.conn.input_memory();
+                    if input > 0 && self.peer.holder.lease(Held::Uploads, input).is_none() {
+                        return Some(Turn::Refused(Refused::Full));
+                    }
+                    let incoming = Box::new(Incoming { head, expect_continue, began, deferred });
                     self.partial = false;
-                    return Some(Turn::Exchange(exchange));
+                    return Some(Turn::Exchange(Handover { incoming, framing, keep_alive }));
                 }
             }
         }
