@@ -13,8 +13,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Bytes that a connection may hold, beyond which nothing is read or asked for ahead of its turn.
 const AHEAD: usize = 1 << 20;
 
-/// Who holds no more is never in the way of others.
+/// Who holds no more beside heads is not in the way of others.
 const LITTLE: usize = 64 << 10;
+
+/// Who holds no more is not in the way of others even where all hold much: little more than one request.
+const IN_A_CROWD: usize = 2 * EXCHANGE;
 
 /// Bytes that an exchange takes beside the head of its request: its state, and the connection to its backend.
 const EXCHANGE: usize = 16 << 10;
@@ -90,13 +93,43 @@ pub trait Reserve: Send + Sync {
     fn most(&self) -> usize;
 }
 
+/// Bytes of many holders, and the number of those who have any.
+#[derive(Default)]
+struct Sum {
+    bytes: AtomicUsize,
+    holders: AtomicUsize,
+}
+
+impl Sum {
+    /// A holder that had `before` has `bytes` more.
+    fn add(&self, before: usize, bytes: usize) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        if before == 0 && bytes > 0 {
+            self.holders.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// A holder that had `before` has `bytes` fewer.
+    fn sub(&self, before: usize, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Relaxed);
+        if before == bytes && bytes > 0 {
+            self.holders.fetch_sub(1, Relaxed);
+        }
+    }
+
+    fn mean(&self) -> usize {
+        self.bytes.load(Relaxed) / self.holders.load(Relaxed).max(1)
+    }
+}
+
 /// The account of a process.
 pub struct Account {
     classes: [AtomicUsize; Held::ALL.len()],
     /// The bytes that connections hold, and the number of these.
-    of_connections: AtomicUsize,
-    connections: AtomicUsize,
-    /// Bytes that connections may hold before some of them have to give way.
+    all: Sum,
+    /// The same without the heads of requests, whose end no client can hasten.
+    beside_heads: Sum,
+    /// Bytes beside heads that connections may hold before some of them have to give way.
     allowed: AtomicUsize,
     reserve: Box<dyn Reserve>,
 }
@@ -106,8 +139,8 @@ impl Account {
     pub fn new(reserve: impl Reserve + 'static) -> Arc<Account> {
         Arc::new(Account {
             classes: Default::default(),
-            of_connections: AtomicUsize::new(0),
-            connections: AtomicUsize::new(0),
+            all: Sum::default(),
+            beside_heads: Sum::default(),
             allowed: AtomicUsize::new(usize::MAX),
             reserve: Box::new(reserve),
         })
@@ -128,7 +161,12 @@ impl Account {
         self.reserve.most()
     }
 
-    /// Sets from how many bytes of all connections on some of them have to give way.
+    /// Whether all hold more than half of what they may.
+    fn is_crowded(&self) -> bool {
+        self.bytes() > self.limit() / 2
+    }
+
+    /// Sets from how many bytes of all connections, beside heads, some of them have to give way.
     pub fn press_above(&self, bytes: usize) {
         self.allowed.store(bytes, Relaxed);
     }
@@ -144,8 +182,8 @@ impl Account {
     }
 
     fn holder(self: &Arc<Account>, is_connection: bool) -> Holder {
-        let (bytes, heads, disk) = Default::default();
-        Holder(Arc::new(Inner { account: self.clone(), is_connection, bytes, heads, disk }))
+        let (bytes, heads, beside_heads, disk) = Default::default();
+        Holder(Arc::new(Inner { account: self.clone(), is_connection, bytes, heads, beside_heads, disk }))
     }
 }
 
@@ -157,7 +195,10 @@ struct Inner {
     account: Arc<Account>,
     is_connection: bool,
     bytes: AtomicUsize,
+    /// Of these bytes, those of heads.
     heads: AtomicUsize,
+    /// And all others.
+    beside_heads: AtomicUsize,
     /// Bytes of files.
     disk: AtomicU64,
 }
@@ -184,26 +225,34 @@ impl Holder {
         Lease { holder: self.clone(), class, bytes: 0 }
     }
 
-    /// Whether it holds more than [`LITTLE`], so that it may have to give way.
+    /// Whether it holds so much that it may have to give way.
     pub(crate) fn holds_much(&self) -> bool {
-        self.0.is_connection && self.bytes() >= LITTLE
+        self.0.is_connection && self.bytes() > IN_A_CROWD
     }
 
-    /// Whether it has to give way: connections hold too much together, and this one no less than others do on average. So
-    /// clients that take most of the memory do not have those cut off that take little.
+    /// Whether it has to give way, if it takes little. Connections hold much beside heads together, and this one no less of it
+    /// than others do on average: so clients that take most of the memory do not have those cut off that take little, and
+    /// requests that wait for backends have nobody cut off. Or all hold more than half of what they may: then everything
+    /// counts, and less is much.
     pub fn presses(&self) -> bool {
+        if !self.holds_much() {
+            return false;
+        }
         let account = &*self.0.account;
-        let all = account.of_connections.load(Relaxed);
-        self.holds_much()
-            && all > account.allowed.load(Relaxed)
-            && self.bytes() >= all / account.connections.load(Relaxed).max(1)
+        if account.is_crowded() {
+            return self.bytes() >= account.all.mean();
+        }
+        let beside_heads = self.0.beside_heads.load(Relaxed);
+        account.beside_heads.bytes.load(Relaxed) > account.allowed.load(Relaxed)
+            && beside_heads > LITTLE
+            && beside_heads >= account.beside_heads.mean()
     }
 
     /// Whether more may be held for it than what is sent to it next: it holds less than [`AHEAD`], and all hold less than half
     /// of what they may.
     pub fn may_look_ahead(&self) -> bool {
         let account = self.account();
-        self.bytes() < AHEAD && account.bytes() < account.limit() / 2
+        self.bytes() < AHEAD && !account.is_crowded()
     }
 
     /// The most that all may hold when this one leases more, and has `bytes` then. The last quarter is for those who hold
@@ -216,30 +265,28 @@ impl Holder {
     fn added(&self, class: Held, bytes: usize) {
         let account = self.account();
         account.classes[class as usize].fetch_add(bytes, Relaxed);
-        let before = self.0.bytes.fetch_add(bytes, Relaxed);
-        if class == Held::Heads {
-            self.0.heads.fetch_add(bytes, Relaxed);
-        }
+        let is_head = class == Held::Heads;
+        let own = if is_head { &self.0.heads } else { &self.0.beside_heads };
+        let (before, before_all) = (own.fetch_add(bytes, Relaxed), self.0.bytes.fetch_add(bytes, Relaxed));
         if self.0.is_connection {
-            account.of_connections.fetch_add(bytes, Relaxed);
-            if before == 0 && bytes > 0 {
-                account.connections.fetch_add(1, Relaxed);
+            if !is_head {
+                account.beside_heads.add(before, bytes);
             }
+            account.all.add(before_all, bytes);
         }
     }
 
     fn removed(&self, class: Held, bytes: usize) {
         let account = self.account();
         account.classes[class as usize].fetch_sub(bytes, Relaxed);
-        let before = self.0.bytes.fetch_sub(bytes, Relaxed);
-        if class == Held::Heads {
-            self.0.heads.fetch_sub(bytes, Relaxed);
-        }
+        let is_head = class == Held::Heads;
+        let own = if is_head { &self.0.heads } else { &self.0.beside_heads };
+        let (before, before_all) = (own.fetch_sub(bytes, Relaxed), self.0.bytes.fetch_sub(bytes, Relaxed));
         if self.0.is_connection {
-            account.of_connections.fetch_sub(bytes, Relaxed);
-            if before == bytes && bytes > 0 {
-                account.connections.fetch_sub(1, Relaxed);
+            if !is_head {
+                account.beside_heads.sub(before, bytes);
             }
+            account.all.sub(before_all, bytes);
         }
     }
 
@@ -460,6 +507,34 @@ pub(crate) mod tests {
         assert_eq!([&more, &some, &little].map(presses), [true, false, false]);
         drop(some);
         assert!(!presses(&more) && !presses(&little), "what is left is allowed");
+    }
+
+    /// Regression: a site with 540 requests in flight had its slow readers cut off, which frees nothing of what these take.
+    #[test]
+    fn requests_that_wait_for_backends_have_no_reader_cut_off_until_all_hold_much() {
+        let account = Account::new(Cache::of(48 * MIB));
+        account.press_above(8 * MIB);
+        let mut waiting: Vec<Lease> = Vec::new();
+        let more = |waiting: &mut Vec<Lease>, count: usize| {
+            waiting.extend((0..count).filter_map(|_| account.connection().lease(Held::Heads, EXCHANGE)));
+        };
+        more(&mut waiting, 1000);
+        let reader = account.connection().lease(Held::Responses, 100 << 10).expect("room");
+        assert!(!reader.holder().presses());
+        more(&mut waiting, 1000);
+        assert!(reader.holder().presses() && !waiting[0].holder().presses());
+    }
+
+    /// Regression: 1100 slow readers of 50 KiB each kept everybody else out, because each of them held little.
+    #[test]
+    fn where_all_hold_much_little_is_much() {
+        let account = Account::new(Cache::of(48 * MIB));
+        account.press_above(8 * MIB);
+        let reader = || account.connection().lease(Held::Responses, 50 << 10).expect("room");
+        let readers: Vec<Lease> = std::iter::repeat_with(reader).take(200).collect();
+        assert!(!readers[0].holder().presses());
+        let all: Vec<Lease> = std::iter::repeat_with(reader).take(400).collect();
+        assert!(all[0].holder().presses());
     }
 
     #[test]

@@ -231,7 +231,10 @@ impl Conn {
         }
         let queued = self.queue.len();
         let kept = output.take_kept();
-        output.drain(written, |rest| self.enqueue(rest));
+        output.drain(written, |rest, is_copy| {
+            self.copied += if is_copy { rest.len() } else { 0 };
+            self.enqueue(rest);
+        });
         if !self.queue.is_empty() {
             self.kept.extend(kept);
         }

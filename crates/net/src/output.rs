@@ -152,8 +152,9 @@ impl Output {
         write(&slices[..count], after)
     }
 
-    /// Empties the output. Everything after its first `written` bytes goes to `rest`, inline parts copied.
-    pub(crate) fn drain(&mut self, mut written: usize, mut rest: impl FnMut(Piece)) {
+    /// Empties the output. Everything after its first `written` bytes goes to `rest`, inline parts copied, and whether it is
+    /// a copy.
+    pub(crate) fn drain(&mut self, mut written: usize, mut rest: impl FnMut(Piece, bool)) {
         if written == self.len() {
             return self.clear();
         }
@@ -167,13 +168,15 @@ impl Output {
                 written -= len;
                 continue;
             }
-            rest(match part {
-                Part::Inline(range) => Bytes::copy_from_slice(&self.inline[range][written..]).into(),
+            match part {
+                Part::Inline(range) => {
+                    rest(Bytes::copy_from_slice(&self.inline[range][written..]).into(), true);
+                }
                 Part::Shared(mut piece) => {
                     piece.advance(written);
-                    piece
+                    rest(piece, false);
                 }
-            });
+            }
             written = 0;
         }
         self.clear();

@@ -17,6 +17,9 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+/// Bytes that are read from a backend at a time where nothing may be held ahead.
+const CROWDED_READ: usize = 16 << 10;
+
 /// The most bytes of a request body that are read and dropped to keep a connection, and the time allowed for
 /// it. A response announces a kept connection only if no more than this is to come.
 const DISCARDED: u64 = 64 * 1024;
@@ -360,6 +363,10 @@ impl Client for Http1Client<'_> {
         let room = poll_room(cx, conn, timer, window, &self.limits, self.pressure, waited_for);
         self.is_cut_off |= matches!(room, Poll::Ready(Err(_)));
         room
+    }
+
+    fn read_limit(&self) -> usize {
+        if self.input.holder().may_look_ahead() { usize::MAX } else { CROWDED_READ }
     }
 
     fn switch(

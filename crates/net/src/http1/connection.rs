@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// Pipelined requests answered before the responses are written.
 const BATCH: usize = 32;
 
+/// Bytes that are queued for a client at most where nothing may be held ahead.
+const CROWDED_WINDOW: usize = 8 << 10;
+
 /// A body is kept until it is written if it has more bytes: a socket seldom takes them at once.
 const LONG: u64 = 256 << 10;
 
@@ -353,7 +356,7 @@ impl Connection {
         pressure: &AtomicBool,
     ) -> io::Result<()> {
         self.timer.clear();
-        let waited = &mut WaitedFor::new(&self.peer.holder);
+        let waited = &mut WaitedFor { counts_input: true, ..WaitedFor::new(&self.peer.holder) };
         let Connection { conn, timer, .. } = self;
         std::future::poll_fn(|cx| poll_room(cx, conn, timer, window, limits, pressure, waited)).await
     }
@@ -364,11 +367,14 @@ pub(super) struct WaitedFor {
     rate: RateGauge,
     /// What is queued in memory of its own.
     held: Lease,
+    /// Whether input that waits is counted here, because no exchange counts it.
+    counts_input: bool,
 }
 
 impl WaitedFor {
     pub(super) fn new(holder: &Holder) -> WaitedFor {
-        WaitedFor { rate: RateGauge::new(), held: holder.nothing(Held::Responses) }
+        let held = holder.nothing(Held::Responses);
+        WaitedFor { rate: RateGauge::new(), held, counts_input: false }
     }
 }
 
@@ -383,7 +389,8 @@ pub(super) fn poll_room(
     pressure: &AtomicBool,
     waited: &mut WaitedFor,
 ) -> Poll<io::Result<()>> {
-    let WaitedFor { rate, held } = waited;
+    let WaitedFor { rate, held, counts_input } = waited;
+    let counts_input = *counts_input;
     if conn.queued() == 0 {
         held.set(0);
         return Poll::Ready(Ok(()));
@@ -395,7 +402,9 @@ pub(super) fn poll_room(
         }
     };
     let flushed = conn.poll_flush(cx);
-    held.set(conn.copied());
+    held.set(conn.copied() + if counts_input { conn.input_memory() } else { 0 });
+    // Where nothing may be held ahead, the client has to take what there is first.
+    let window = if held.holder().may_look_ahead() { window } else { window.min(CROWDED_WINDOW) };
     match flushed {
         Poll::Ready(result) => {
             has_room(conn, timer, rate);

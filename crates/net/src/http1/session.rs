@@ -31,12 +31,22 @@ const LINGER_SHORT: Duration = Duration::from_millis(200);
 /// time to read the response; otherwise this does not wait, and the response may be lost with the connection.
 pub(crate) async fn turn_away<S: Service>(new: NewConnection, service: Rc<S>, place: Option<Lingering>) {
     let mut connection = Connection::new(new, &service);
+    turn_away_for(&mut connection, &*service, &Refused::Crowded, place).await;
+}
+
+/// The same to one that has a place, which is free again at once, or after a round trip.
+async fn turn_away_for<S: Service>(
+    connection: &mut Connection,
+    service: &S,
+    why: &Refused,
+    place: Option<Lingering>,
+) {
     let mut output = Output::new();
     let mut answer = InPlace::new(&mut output, Version::Http11, false);
-    service.refuse(&connection.peer, &Refused::Crowded, &[], &mut answer);
+    service.refuse(&connection.peer, why, &[], &mut answer);
     let written = poll_fn(|cx| Poll::Ready(connection.conn.write_output(cx, &mut output))).await;
     if place.is_some() && written.is_ok() {
-        linger(&mut connection, LINGER_SHORT).await;
+        linger(connection, LINGER_SHORT).await;
     }
 }
 
@@ -62,7 +72,10 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
     let tls = service.tls(connection.peer.listener);
     let Ok(_counted) = service.admit_client(&connection.peer) else {
         match tls {
-            None => Box::pin(refuse(&mut connection, &*service, Refused::OneClient)).await,
+            None => {
+                Box::pin(turn_away_for(&mut connection, &*service, &Refused::OneClient, sessions.linger()))
+                    .await
+            }
             // Without a handshake there is no way to tell the client.
             Some(_) => service.ignored(&Refused::OneClient),
         }

@@ -133,7 +133,8 @@ impl Spool {
             return Poll::Pending;
         }
         // Responses of one connection leave room for those of others.
-        let has_share = !self.gathers && self.holder.bytes() > self.space.share_of_connection();
+        let has_share =
+            !self.gathers && self.holder.bytes() > self.space.share_of_connection(2 * FOR_ONE_APPEND);
         let memory = if has_share { None } else { self.space.take(&self.holder, FOR_ONE_APPEND) };
         match memory {
             Some(memory) => Poll::Ready(memory),
@@ -240,7 +241,7 @@ impl Spool {
 
     /// Whether more may stay in memory, for all and for its connection.
     fn may_keep(&self) -> bool {
-        self.space.may_keep() && self.holder.bytes() <= self.space.share_of_connection() / 2
+        self.space.may_keep() && self.holder.bytes() <= self.space.share_of_connection(2 * FOR_ONE_APPEND) / 2
     }
 
     /// Makes the next block a piece in memory.

@@ -1,6 +1,5 @@
 //! The memory and the disk that all spooled bodies share.
 
-use super::block::FOR_ONE_APPEND;
 use parking_lot::Mutex;
 use sandarac_cache::Store;
 use sandarac_net::{Held, Holder, Lease, Place, Places};
@@ -82,10 +81,10 @@ impl SpoolSpace {
         self.store.settings().limit / SHARE
     }
 
-    /// Bytes that one connection may hold before its responses are read no further ahead: a quarter of the share, or as much as
-    /// two bodies take.
-    pub(super) fn share_of_connection(&self) -> usize {
-        (self.share() / 4).max(2 * FOR_ONE_APPEND)
+    /// Bytes that one connection may hold before its responses are read no further ahead: a quarter of the share, but `least` in
+    /// any case.
+    pub(super) fn share_of_connection(&self, least: usize) -> usize {
+        (self.share() / 4).max(least)
     }
 
     /// Whether `bytes` that are in memory may stay there. Half of the share is for bytes on their way to a file, so that bodies
