@@ -1,9 +1,9 @@
-//! What clients may hold: each profile makes the process hold as much as it can, and holds it within the limit of memory and a
-//! stated constant, while others are served.
+//! The memory that clients may hold: each profile makes the process hold as much as it can, and holds it
+//! within the limit of memory and a stated constant, while others are served.
 
 use std::time::{Duration, Instant};
 
-use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Http2, frame, kind};
+use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Http2, INITIAL_WINDOW, frame, kind};
 use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Setup, get, hpack, reply, within};
 
 use super::{sandarac, site};
@@ -18,8 +18,9 @@ fn bound(connections: u64) -> u64 {
     ((LIMIT + 48) * MIB + connections * 2048) * 115 / 100
 }
 
-/// Sandarac as set up, with `tables`, before an origin whose `/slow` pages wait for the gate. `/stored` is stored, and `/passed` is not.
-fn held_up(setup: Setup, tables: &str) -> (Sandarac, Origin, Gate) {
+/// Sandarac as set up, before an origin whose `/slow` pages wait for the gate; requests of `/one` wait for
+/// each other. `/stored` is stored, and `/passed` is not.
+fn held_up(setup: Setup) -> (Sandarac, Origin, Gate) {
     let gate = Gate::new();
     let held = gate.clone();
     let origin = Origin::new(move |request| match request.path() {
@@ -29,16 +30,14 @@ fn held_up(setup: Setup, tables: &str) -> (Sandarac, Origin, Gate) {
         "/page" => reply(200).cache("no-store").with("Content-Type", "text/html").body(page()),
         _ => reply(200).cache("no-store").hold(&held),
     });
-    let tables = format!(
-        "fragments = true\n\n[cache]\nmemory = \"{LIMIT}MiB\"\n\n{}",
-        tables.replace("ORIGIN", &origin.url())
+    let url = origin.url();
+    let config = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nhttp2 = true\n\n[cache]\nmemory = \"{LIMIT}MiB\"\n\n\
+         [pool.app]\nbackends = [\"{url}\"]\nfirst_byte_timeout = \"120s\"\n\n\
+         [pool.one]\nbackends = [\"{url}\"]\nmax_in_flight = 1\nqueue = 10000\nqueue_timeout = \"60s\"\n\n\
+         [[route]]\nmatch = \"/one\"\npool = \"one\"\n\n[[route]]\npool = \"app\"\nfragments = true\n"
     );
-    let site = site(&origin.url(), "first_byte_timeout = \"120s\"", &tables);
-    let site = match tables.contains("[pool.one]") {
-        true => site.replacen("[[route]]", "[[route]]\nmatch = \"/one\"\npool = \"one\"\n\n[[route]]", 1),
-        false => site,
-    };
-    let proxy = setup.config(site.replacen("\n", "\nhttp2 = true\n", 1)).start();
+    let proxy = setup.config(config).start();
     assert_eq!(Conn::to(proxy.address()).get("/stored").text(), "stored");
     (proxy, origin, gate)
 }
@@ -61,7 +60,8 @@ fn amplified(proxy: &Sandarac, path: &str) -> Http2 {
     client
 }
 
-/// Waits until what is leased is what the allocator has given out since `before`, within a tenth, and more than `least`.
+/// Waits until what is leased is what the allocator has given out since `before`, within a tenth, and more
+/// than `least`.
 #[track_caller]
 fn leases_are_allocated(proxy: &Sandarac, before: (u64, u64), least: u64) {
     within("leases to be what is allocated", || {
@@ -78,7 +78,7 @@ fn holds(proxy: &Sandarac) -> (u64, u64) {
 
 #[test]
 fn leases_are_what_the_process_holds() {
-    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let (proxy, _origin, _gate) = held_up(sandarac());
     let before = holds(&proxy);
     let _clients = [amplified(&proxy, "/slow/1"), amplified(&proxy, "/slow/2")];
     let refused = || proxy.metric_of("refused", "memory");
@@ -101,8 +101,6 @@ fn page() -> String {
 
 /// A client that opens no window for responses.
 fn closed(proxy: &Sandarac) -> Http2 {
-    /// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
-    const INITIAL_WINDOW: u16 = 4;
     let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
     client.gives_windows = false;
     client
@@ -116,7 +114,7 @@ fn stays_within(proxy: &Sandarac, connections: u64) {
 /// Before, 5.75 MB of requests held 1.7 GB.
 #[test]
 fn heads_that_a_dynamic_table_makes_large_are_held_within_the_limit() {
-    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let (proxy, _origin, _gate) = held_up(sandarac());
     let _clients: Vec<Http2> = (0..60).map(|_| amplified(&proxy, "/slow")).collect();
     within("requests to be refused", || (proxy.metric_of("refused", "memory") > 0).then_some(()));
     let (heads, held) = (proxy.metric_of("held_bytes", "heads"), proxy.metric("held_bytes"));
@@ -133,7 +131,7 @@ fn heads_that_a_dynamic_table_makes_large_are_held_within_the_limit() {
 /// Before, 5 connections held 580 MB and 6500 descriptors.
 #[test]
 fn pages_whose_fragments_do_not_come_are_held_within_the_limit() {
-    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let (proxy, _origin, _gate) = held_up(sandarac());
     let mut clients: Vec<Http2> = (0..5).map(|_| closed(&proxy)).collect();
     for client in &mut clients {
         (0..100).for_each(|_| _ = client.get("/page", &[]));
@@ -148,9 +146,7 @@ fn pages_whose_fragments_do_not_come_are_held_within_the_limit() {
 #[test]
 fn data_ahead_of_its_backend_is_held_within_the_limit() {
     // One request at a time is in flight: the others wait, with what has come of their bodies.
-    let one =
-        "[pool.one]\nbackends = [\"ORIGIN\"]\nmax_in_flight = 1\nqueue = 10000\nqueue_timeout = \"60s\"\n";
-    let (proxy, _origin, _gate) = held_up(sandarac(), one);
+    let (proxy, _origin, _gate) = held_up(sandarac());
     let mut clients: Vec<Http2> = (0..60).map(|_| Http2::to(proxy.address())).collect();
     for client in &mut clients {
         // The windows are those of the settings that came.
@@ -169,7 +165,7 @@ fn data_ahead_of_its_backend_is_held_within_the_limit() {
 /// Input that is read while a response is waited for is memory, too.
 #[test]
 fn requests_behind_one_that_waits_are_held_within_the_limit() {
-    let (proxy, _origin, _gate) = held_up(sandarac(), "");
+    let (proxy, _origin, _gate) = held_up(sandarac());
     let behind = get("/stored").with("X-Long", &"x".repeat(20_000)).to_bytes().repeat(3);
     let mut clients: Vec<Conn> = (0..1200).map(|_| Conn::to(proxy.address())).collect();
     for (number, client) in clients.iter_mut().enumerate() {
@@ -200,7 +196,7 @@ fn one_connection_has_an_eighth_of_the_disk_for_spools() {
 /// Before, visitors of a stored page were not accepted, and the operator was not heard.
 #[test]
 fn slow_requests_take_no_descriptors_of_visitors_and_operators() {
-    let (proxy, _origin, _gate) = held_up(sandarac().descriptors(500), "");
+    let (proxy, _origin, _gate) = held_up(sandarac().descriptors(500));
     let mut clients: Vec<Http2> = (0..20).map(|_| Http2::to(proxy.address())).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         (0..50).for_each(|at| _ = client.get(&format!("/slow/{number}/{at}"), &[]));

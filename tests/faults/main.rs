@@ -41,8 +41,8 @@ pub(crate) fn site(backend: &str, pool_keys: &str, tables: &str) -> String {
     )
 }
 
-/// Begins the client's next request, by the empty line that may come before it (RFC 9112 §2.2). An idle connection
-/// would give way to a new one.
+/// Begins the client's next request, by the empty line that may come before it (RFC 9112 §2.2). An idle
+/// connection would give way to a new one.
 pub(crate) fn begin_another(client: &mut Conn) {
     client.send("\r\n");
 }

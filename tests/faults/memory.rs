@@ -4,7 +4,7 @@ use std::thread;
 
 use sandarac_coding::{Encoder, Level};
 use sandarac_message::codings::Coding;
-use sandarac_test_support::http2::Http2;
+use sandarac_test_support::http2::{Http2, INITIAL_WINDOW};
 use sandarac_test_support::{Conn, Origin, get, reply, within};
 
 use crate::{sandarac, site, stat};
@@ -142,7 +142,6 @@ fn clients_that_do_not_read_do_not_keep_what_has_left_the_cache() {
 /// Regression: what had been queued for a stream was counted by nobody once its object had left the store, up to 1 MiB of it.
 #[test]
 fn streams_without_a_window_hold_what_the_store_counts() {
-    const INITIAL_WINDOW: u16 = 4;
     const STREAMS: u64 = 80;
     const CONNECTIONS: u64 = 5;
     let origin = origin();

@@ -42,14 +42,25 @@ impl Store {
     /// read would empty the main queue.
     pub(crate) fn reserve_arriving(&self, bytes: usize, held: usize) -> bool {
         let limit = self.budget.limit();
-        let share = limit / SHARE;
-        let most = if held > limit / 1024 { limit - share } else { limit };
+        let most = if held > limit / 1024 { limit - limit / SHARE } else { limit };
+        self.make_room(bytes, most, || self.budget.try_add(bytes))
+    }
+
+    /// Evicts until what is lent fits too, by the same rule. False if there is no room for it.
+    pub(crate) fn make_room_for_lent(&self) -> bool {
+        let limit = self.budget.limit();
+        self.make_room(0, limit - limit / SHARE, || self.budget.fits())
+    }
+
+    /// Evicts until there is room for `bytes` within `most`, and they are `taken`. False if there is none.
+    fn make_room(&self, bytes: usize, most: usize, taken: impl Fn() -> bool) -> bool {
+        let share = self.budget.limit() / SHARE;
         loop {
             if self.fixed_bytes() + bytes > most {
                 return false;
             }
             let unproven = self.unproven_bytes() + bytes;
-            if unproven <= most && self.budget.try_add(bytes) {
+            if unproven <= most && taken() {
                 return true;
             }
             let freed = self.evict_from(Queue::Small, false)
@@ -60,26 +71,8 @@ impl Store {
         }
     }
 
-    /// Evicts until what is lent fits too, by the rule for bodies that arrive: the last share is for small objects. False if
-    /// there is no room for it.
-    pub(crate) fn make_room_for_lent(&self) -> bool {
-        let share = self.budget.limit() / SHARE;
-        let most = self.budget.limit() - share;
-        loop {
-            let unproven = self.unproven_bytes();
-            if unproven <= most && self.budget.fits() {
-                return true;
-            }
-            let freed = self.fixed_bytes() <= most
-                && (self.evict_from(Queue::Small, false)
-                    || unproven <= share && self.evict_from(Queue::Main, false));
-            if !freed {
-                return false;
-            }
-        }
-    }
-
-    /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of what is lent.
+    /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of
+    /// what is lent.
     fn unproven_bytes(&self) -> usize {
         self.used_beside(&[&self.shards.main_bytes, &self.shards.index_bytes])
     }

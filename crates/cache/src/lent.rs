@@ -4,8 +4,9 @@ use crate::budget::{UNCHARGED, held};
 use crate::store::Store;
 
 impl Store {
-    /// Lends `bytes`, and evicts objects to make room for them, though none of proven worth if others take much memory: these
-    /// may be held by readers, so that everything would be evicted in vain. False if there is no room.
+    /// Lends `bytes`, and evicts objects to make room for them, though none of proven worth if others take
+    /// much memory: these may be held by readers, so that everything would be evicted in vain. False if there
+    /// is no room.
     pub fn lend(&self, bytes: usize) -> bool {
         self.budget.lend(bytes);
         let is_lent = self.budget.lent_charged() == 0 || self.make_room_for_lent();

@@ -45,12 +45,13 @@ settings! {
         body: Option<ByteSize> = None, unset "no limit" "\"100MiB\"";
         /// The longest response head. A longer one is answered with 502.
         response_head: BoundedSize<{ KIB }, { 60 * KIB }> = BoundedSize::of::<{ 60 * KIB }>();
-        /// The most client connections at a time. For one more, that which has been idle longest is closed; if none
-        /// is, it is answered with 503 and closed.
+        /// The most client connections at a time. For one more, that which has been idle longest is closed;
+        /// if none is, it is answered with 503 and closed.
         connections: Option<Bounded<1, { u32::MAX }>> = None, unset "as many as the limit on open files allows" "10000";
-        /// The most connections at a time of one client: an IPv4 address, or a network of 64 bits of IPv6. One more is
-        /// answered with 503 and closed; over TLS it is closed. Behind one address may be a whole office or mobile network,
-        /// and a browser opens up to six connections over HTTP/1.1: with the suggested number, thirty of them.
+        /// The most connections at a time of one client: an IPv4 address, or a network of 64 bits of IPv6.
+        /// One more is answered with 503 and closed; over TLS it is closed. Behind one address may be a whole
+        /// office or mobile network, and a browser opens up to six connections over HTTP/1.1: with the
+        /// suggested number, thirty of them.
         connections_per_client: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "200";
         /// The networks whose clients `connections_per_client` leaves alone, such as your own proxies.
         connections_per_client_exempt: Vec<Network> = Vec::new();

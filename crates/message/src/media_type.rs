@@ -81,10 +81,10 @@ pub fn is_one_of(content_type: &[u8], types: &[Glob]) -> bool {
     types.iter().any(|known| known.matches(&essence))
 }
 
-/// Whether a client would be content with a body of this type (RFC 9110 §12.5.1): it has no Accept, or that admits
-/// the type. Pages and data often have other forms at the same URL, so that a wildcard admits them only if the client
-/// names nothing that it likes as much: a browser, which names HTML, is not content with a feed, nor a reader of
-/// feeds with HTML.
+/// Whether a client would be content with a body of this type (RFC 9110 §12.5.1): it has no Accept, or that
+/// admits the type. Pages and data often have other forms at the same URL, so that a wildcard admits them
+/// only if the client names nothing that it likes as much: a browser, which names HTML, is not content with a
+/// feed, nor a reader of feeds with HTML.
 pub fn is_accepted(request: Fields<'_>, content_type: &[u8]) -> bool {
     if !request.has(Name::Accept) {
         return true;
@@ -115,7 +115,8 @@ fn weight(range: &[u8]) -> u16 {
     parameters.into_iter().find_map(weight).unwrap_or(1000)
 }
 
-/// Whether a type, without its parameters, is that of a page or of data, which an application may send in several forms.
+/// Whether a type, without its parameters, is that of a page or of data, which an application may send in
+/// several forms.
 fn has_forms(essence: &[u8]) -> bool {
     let essence = essence.to_ascii_lowercase();
     !is_asset(&essence)

@@ -1,8 +1,9 @@
 //! The account of what clients make the process hold.
 //!
-//! Memory that lives as long as a connection or a stream is [leased](Lease) from one account: the lease is taken where the
-//! memory is, and returned when it is dropped. Each is of a class, which reports name, and has a [`Holder`], which is the
-//! connection: where there is not enough for all, the one who holds most and takes least gives way.
+//! Memory that lives as long as a connection or a stream is [leased](Lease) from one account: the lease is
+//! taken where the memory is, and returned when it is dropped. Each is of a class, which reports name, and
+//! has a [`Holder`], which is the connection: where there is not enough for all, the one who holds most and
+//! takes least gives way.
 
 use sandarac_message::{RequestHead, RequestHeadBuf};
 use std::fmt;
@@ -13,17 +14,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Bytes that a connection may hold, beyond which nothing is read or asked for ahead of its turn.
 const AHEAD: usize = 1 << 20;
 
-/// Who holds no more beside heads is not in the way of others.
+/// A connection that holds no more beside heads is not in the way of others.
 const LITTLE: usize = 64 << 10;
 
-/// Who holds no more is not in the way of others even where all hold much: little more than one request.
+/// A connection that holds no more is not in the way of others even where all hold much: little more than one
+/// request.
 const IN_A_CROWD: usize = 2 * EXCHANGE;
 
 /// Bytes that an exchange takes beside the head of its request: its state, and the connection to its backend.
 const EXCHANGE: usize = 16 << 10;
 
-/// The most bytes for requests in progress that one connection may have, its first excepted: as many as it has streams, with
-/// heads of 5 KiB on average (RFC 9113 §10.5.1 leaves the bound to the receiver).
+/// The most bytes for requests in progress that one connection may have, its first excepted: as many as it
+/// has streams, with heads of 5 KiB on average (RFC 9113 §10.5.1 leaves the bound to the receiver).
 const HEADS_OF_CONNECTION: usize = 100 * EXCHANGE + (1 << 20);
 
 /// A class of memory that lives as long as a connection or a stream.
@@ -101,19 +103,13 @@ struct Sum {
 }
 
 impl Sum {
-    /// A holder that had `before` has `bytes` more.
-    fn add(&self, before: usize, bytes: usize) {
-        self.bytes.fetch_add(bytes, Relaxed);
-        if before == 0 && bytes > 0 {
-            self.holders.fetch_add(1, Relaxed);
-        }
-    }
-
-    /// A holder that had `before` has `bytes` fewer.
-    fn sub(&self, before: usize, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Relaxed);
-        if before == bytes && bytes > 0 {
-            self.holders.fetch_sub(1, Relaxed);
+    /// A holder has `after` bytes, and no longer `before`.
+    fn change(&self, before: usize, after: usize) {
+        // Wraps if it is less.
+        self.bytes.fetch_add(after.wrapping_sub(before), Relaxed);
+        let holders = usize::from(after > 0).wrapping_sub(usize::from(before > 0));
+        if holders != 0 {
+            self.holders.fetch_add(holders, Relaxed);
         }
     }
 
@@ -225,15 +221,22 @@ impl Holder {
         Lease { holder: self.clone(), class, bytes: 0 }
     }
 
+    /// A lease of memory that is held already.
+    pub(crate) fn holds(&self, class: Held, bytes: usize) -> Lease {
+        let mut lease = self.nothing(class);
+        lease.set(bytes);
+        lease
+    }
+
     /// Whether it holds so much that it may have to give way.
     pub(crate) fn holds_much(&self) -> bool {
         self.0.is_connection && self.bytes() > IN_A_CROWD
     }
 
-    /// Whether it has to give way, if it takes little. Connections hold much beside heads together, and this one no less of it
-    /// than others do on average: so clients that take most of the memory do not have those cut off that take little, and
-    /// requests that wait for backends have nobody cut off. Or all hold more than half of what they may: then everything
-    /// counts, and less is much.
+    /// Whether it has to give way, if it takes little. Connections hold much beside heads together, and this
+    /// one no less of it than others do on average: so clients that take most of the memory do not have those
+    /// cut off that take little, and requests that wait for backends have nobody cut off. Or all hold more
+    /// than half of what they may: then everything counts, and less is much.
     pub fn presses(&self) -> bool {
         if !self.holds_much() {
             return false;
@@ -248,45 +251,34 @@ impl Holder {
             && beside_heads >= account.beside_heads.mean()
     }
 
-    /// Whether more may be held for it than what is sent to it next: it holds less than [`AHEAD`], and all hold less than half
-    /// of what they may.
+    /// Whether more may be held for it than what is sent to it next: it holds less than [`AHEAD`], and all
+    /// hold less than half of what they may.
     pub fn may_look_ahead(&self) -> bool {
         let account = self.account();
         self.bytes() < AHEAD && !account.is_crowded()
     }
 
-    /// The most that all may hold when this one leases more, and has `bytes` then. The last quarter is for those who hold
-    /// little: whoever fills the rest does not keep them out.
+    /// The most that all may hold when this one leases more, and has `bytes` then. The last quarter is for
+    /// those who hold little: whoever fills the rest does not keep them out.
     fn most(&self, bytes: usize) -> usize {
         let limit = self.0.account.limit();
         if bytes > LITTLE { limit / 4 * 3 } else { limit }
     }
 
-    fn added(&self, class: Held, bytes: usize) {
+    /// A lease of this class has `after` bytes, and no longer `before`.
+    fn change(&self, class: Held, before: usize, after: usize) {
         let account = self.account();
-        account.classes[class as usize].fetch_add(bytes, Relaxed);
+        // Wraps if it is less.
+        let more = after.wrapping_sub(before);
+        account.classes[class as usize].fetch_add(more, Relaxed);
         let is_head = class == Held::Heads;
-        let own = if is_head { &self.0.heads } else { &self.0.beside_heads };
-        let (before, before_all) = (own.fetch_add(bytes, Relaxed), self.0.bytes.fetch_add(bytes, Relaxed));
+        let part = if is_head { &self.0.heads } else { &self.0.beside_heads };
+        let (part, all) = (part.fetch_add(more, Relaxed), self.0.bytes.fetch_add(more, Relaxed));
         if self.0.is_connection {
             if !is_head {
-                account.beside_heads.add(before, bytes);
+                account.beside_heads.change(part, part.wrapping_add(more));
             }
-            account.all.add(before_all, bytes);
-        }
-    }
-
-    fn removed(&self, class: Held, bytes: usize) {
-        let account = self.account();
-        account.classes[class as usize].fetch_sub(bytes, Relaxed);
-        let is_head = class == Held::Heads;
-        let own = if is_head { &self.0.heads } else { &self.0.beside_heads };
-        let (before, before_all) = (own.fetch_sub(bytes, Relaxed), self.0.bytes.fetch_sub(bytes, Relaxed));
-        if self.0.is_connection {
-            if !is_head {
-                account.beside_heads.sub(before, bytes);
-            }
-            account.all.sub(before_all, bytes);
+            account.all.change(all, all.wrapping_add(more));
         }
     }
 
@@ -321,7 +313,7 @@ impl Lease {
         self.bytes
     }
 
-    /// Whose it is.
+    /// The holder.
     pub fn holder(&self) -> &Holder {
         &self.holder
     }
@@ -332,7 +324,7 @@ impl Lease {
         let grows =
             account.bytes() + bytes <= holder.most(holder.bytes() + bytes) && account.reserve.take(bytes);
         if grows {
-            holder.added(self.class, bytes);
+            holder.change(self.class, self.bytes, self.bytes + bytes);
             self.bytes += bytes;
         }
         grows
@@ -343,9 +335,9 @@ impl Lease {
         let before = std::mem::replace(&mut self.bytes, bytes);
         if bytes > before {
             self.holder.account().reserve.give(bytes - before);
-            self.holder.added(self.class, bytes - before);
+            self.holder.change(self.class, before, bytes);
         } else if bytes < before {
-            self.holder.removed(self.class, before - bytes);
+            self.holder.change(self.class, before, bytes);
             self.holder.account().reserve.release(before - bytes);
         }
     }
@@ -392,7 +384,8 @@ pub struct LeasedHead {
 }
 
 impl LeasedHead {
-    /// A copy of `head` for a request of `holder`. `None` if that has too many in progress, or all hold too much.
+    /// A copy of `head` for a request of `holder`. `None` if that has too many in progress, or all hold too
+    /// much.
     pub fn copy_of(head: &RequestHead<'_>, holder: &Holder) -> Option<LeasedHead> {
         let head = RequestHeadBuf::copy_of(head);
         let bytes = LeasedHead::cost(&head);
@@ -402,12 +395,11 @@ impl LeasedHead {
 
     /// A head that was made here, for `holder`.
     pub fn made(head: RequestHeadBuf, holder: &Holder) -> LeasedHead {
-        let mut lease = holder.nothing(Held::Heads);
-        lease.set(LeasedHead::cost(&head));
+        let lease = holder.holds(Held::Heads, LeasedHead::cost(&head));
         LeasedHead { head, lease }
     }
 
-    /// Whose request it is.
+    /// The holder whose request it is.
     pub fn holder(&self) -> &Holder {
         self.lease.holder()
     }
@@ -486,7 +478,7 @@ pub(crate) mod tests {
         lease.set(MIB);
         assert_eq!([account.bytes(), account.of(Held::Coders), process.bytes()], [31 * MIB; 3]);
         lease.join(parted);
-        // What is held already is counted in any case.
+        // Memory that is held already is counted in any case.
         lease.set(50 * MIB);
         assert_eq!(account.bytes(), 50 * MIB);
         drop(lease);
@@ -509,7 +501,8 @@ pub(crate) mod tests {
         assert!(!presses(&more) && !presses(&little), "what is left is allowed");
     }
 
-    /// Regression: a site with 540 requests in flight had its slow readers cut off, which frees nothing of what these take.
+    /// Regression: a site with 540 requests in flight had its slow readers cut off, which frees nothing of
+    /// what these take.
     #[test]
     fn requests_that_wait_for_backends_have_no_reader_cut_off_until_all_hold_much() {
         let account = Account::new(Cache::of(48 * MIB));
@@ -525,7 +518,8 @@ pub(crate) mod tests {
         assert!(reader.holder().presses() && !waiting[0].holder().presses());
     }
 
-    /// Regression: 1100 slow readers of 50 KiB each kept everybody else out, because each of them held little.
+    /// Regression: 1100 slow readers of 50 KiB each kept everybody else out, because each of them held
+    /// little.
     #[test]
     fn where_all_hold_much_little_is_much() {
         let account = Account::new(Cache::of(48 * MIB));

@@ -16,7 +16,8 @@ use tokio::task::JoinHandle;
 /// How long a core waits after accepting failed: descriptors come back as connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The most connections that are closed for a new one: another core may take the place, and a session may have a request.
+/// The most connections that are closed for a new one: another core may take the place, and a session may
+/// have a request.
 const ROOM_ATTEMPTS: usize = 8;
 
 /// The most threads of a core that open and read files that are not in memory. They exist while there is work for them. A
@@ -141,8 +142,9 @@ async fn accept_loop<S: Service>(
     }
 }
 
-/// Admits a connection for which there is no place, at the cost of another: a handshake of which there are too many, or
-/// the session that has been idle longest, here or on another core, or one that never had a request. Whether there is one.
+/// Admits a connection for which there is no place, at the cost of another: a handshake of which there are
+/// too many, or the session that has been idle longest, here or on another core, or one that never had a
+/// request. Whether there is one.
 async fn make_room<S: Service>(service: &S, sessions: &Sessions) -> bool {
     sessions.handshakes.end_stalled();
     // Sessions that are to end do so now.

@@ -152,8 +152,8 @@ impl Output {
         write(&slices[..count], after)
     }
 
-    /// Empties the output. Everything after its first `written` bytes goes to `rest`, inline parts copied, and whether it is
-    /// a copy.
+    /// Empties the output. Everything after its first `written` bytes goes to `rest`, inline parts copied,
+    /// and whether it is a copy.
     pub(crate) fn drain(&mut self, mut written: usize, mut rest: impl FnMut(Piece, bool)) {
         if written == self.len() {
             return self.clear();

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// So many descriptors for one use, of all that the process may have. What another use takes is not missing here.
+/// So many descriptors for one use, of all that the process may have. What another use takes is not missing
+/// here.
 #[derive(Debug)]
 pub struct Places {
     taken: AtomicUsize,

@@ -90,7 +90,8 @@ pub trait Service: Meter + 'static {
     /// Whether one more connection may be served. The service MUST count it until [`Service::closed`].
     fn admit(&self) -> bool;
 
-    /// Counts an admitted connection against the most that its client may have, until what is returned is dropped.
+    /// Counts an admitted connection against the most that its client may have, until what is returned is
+    /// dropped.
     ///
     /// # Errors
     /// The client has as many.
@@ -226,7 +227,7 @@ pub struct Peer {
     pub tls: Option<Rc<TlsPeer>>,
     /// Requests received on the connection, the current one included.
     pub requests: u32,
-    /// What the connection holds.
+    /// The holder of what the connection makes the process hold.
     pub holder: Holder,
 }
 

@@ -69,7 +69,8 @@ impl Sessions {
         Membership { slot: self.entries.borrow_mut().insert(entry), sessions: self.clone() }
     }
 
-    /// Has the session end that has waited longest for another request, when it is polled next. Whether there is one.
+    /// Has the session end that has waited longest for another request, when it is polled next. Whether there
+    /// is one.
     pub(crate) fn end_longest_idle(&self) -> bool {
         let (mut entries, mut longest_idle) = (self.entries.borrow_mut(), self.longest_idle.borrow_mut());
         for _ in 0..2 {
@@ -95,7 +96,8 @@ impl Sessions {
         false
     }
 
-    /// The same for the oldest session that has had no request at all, for longer than a first one is on its way.
+    /// The same for the oldest session that has had no request at all, for longer than a first one is on its
+    /// way.
     pub(crate) fn end_stalled(&self) -> bool {
         let mut entries = self.entries.borrow_mut();
         let now = Moment::now();
@@ -139,8 +141,9 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Notes that the session waits for a request, and nothing else; `is_kept` is whether it has had one before. Whether
-    /// it has to end instead, for the sake of another connection. A request that has arrived on `conn` saves it.
+    /// Notes that the session waits for a request, and nothing else; `is_kept` is whether it has had one
+    /// before. Whether it has to end instead, for the sake of another connection. A request that has arrived
+    /// on `conn` saves it.
     #[inline]
     pub(crate) fn gives_way(&self, conn: &mut Conn, is_kept: bool) -> bool {
         if !self.rests(is_kept) {

@@ -104,7 +104,8 @@ pub struct DescriptorLimits {
 /// kilobytes.
 const MAX_HANDSHAKES: usize = 1024;
 
-/// Bytes that connections may hold before those that hold most of it have to give way, however small the store is.
+/// Bytes that connections may hold before those that hold most of it have to give way, however small the
+/// store is.
 const HELD_IN_ANY_CASE: usize = 8 << 20;
 
 /// The store as that which lends memory for connections.
@@ -303,9 +304,9 @@ impl Shared {
         (self.account.bytes(), self.account.limit())
     }
 
-    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no one else. What else
-    /// they hold counts against those that hold most of it: to cut others off would free little. MUST be called several
-    /// times a second.
+    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no
+    /// one else. What else they hold counts against those that hold most of it: to cut others off would free
+    /// little. MUST be called several times a second.
     pub fn look_at_clients(&self) {
         let most = self.store.settings().limit / HELD_SHARE;
         let held = self.store.held_bytes();
@@ -342,7 +343,8 @@ impl Shared {
         self.spool.places.set_most(limits.spools);
     }
 
-    /// The descriptors that are taken for clients, for connections to backends, and for bodies in files, each with the most.
+    /// The descriptors that are taken for clients, for connections to backends, and for bodies in files, each
+    /// with the most.
     pub fn descriptors(&self) -> [(&'static str, usize, usize); 3] {
         let of = |name, places: &Places| (name, places.taken(), places.most());
         [
@@ -398,10 +400,10 @@ impl Shared {
         with_target(url, of).unwrap_or_default()
     }
 
-    /// The entries of the shared tier for an absolute URL and a GET with these `fields`: under either scheme, on the
-    /// server that has its keys, or on all servers if `everywhere`. Without `asks`, only keys and servers are
-    /// told. `removes` removes the entries. Blocks the thread until the servers have answered. `None` if it is no
-    /// such URL; an error if the URL is not in a tier.
+    /// The entries of the shared tier for an absolute URL and a GET with these `fields`: under either scheme,
+    /// on the server that has its keys, or on all servers if `everywhere`. Without `asks`, only keys and
+    /// servers are told. `removes` removes the entries. Blocks the thread until the servers have answered.
+    /// `None` if it is no such URL; an error if the URL is not in a tier.
     pub fn inspect(
         &self,
         url: &str,
@@ -476,7 +478,8 @@ impl Shared {
         false
     }
 
-    /// Counts a connection of a client against the most that it may have, if there is such a limit. `Err` if it has as many.
+    /// Counts a connection of a client against the most that it may have, if there is such a limit. `Err` if
+    /// it has as many.
     pub(crate) fn admit_client(&self, client: Option<IpAddr>) -> Result<Option<Counted>, ()> {
         let site = self.site.load();
         let limits = &site.config.limits;

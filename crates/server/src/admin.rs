@@ -94,7 +94,7 @@ pub struct Status {
     pub admin: String,
     /// The cache's memory.
     pub cache: CacheStatus,
-    /// What clients hold, and connections.
+    /// Memory and descriptors that are held for clients.
     #[serde(default)]
     pub holdings: HoldingsStatus,
     /// The parts of the process that have panicked.
@@ -146,7 +146,7 @@ pub struct CacheStatus {
     pub objects: u64,
 }
 
-/// What is held for clients, and what may be at most.
+/// Memory and descriptors that are held for clients, with the most of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldingsStatus {
     /// Bytes of memory, beside stored objects.

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::fastcgi_check;
 use crate::human;
 use crate::php_fpm;
+use crate::process::{core_count, descriptors};
 use crate::stderr::print_line;
 use crate::tls::{self, LoadedTls, TlsState};
 
@@ -82,9 +83,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
         out.write_all(tls.explain(&config).as_bytes())?;
         out.write_all(acme.as_bytes())?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let cores = config.threads.map_or(cores, |threads| threads as usize);
-        out.write_all(crate::process::descriptors::explain(&config, cores).as_bytes())?;
+        out.write_all(descriptors::explain(&config, core_count(&config)).as_bytes())?;
     }
     Ok(())
 }

@@ -92,8 +92,7 @@ impl Process {
     pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
         let Daemon { args, credentials, inherited } = daemon.unwrap_or_default();
-        let available = std::thread::available_parallelism().map_or(1, usize::from);
-        let count = config.threads.map_or(available, |threads| threads as usize);
+        let count = core_count(&config);
         let log = AccessLog::open(log_target(&config.log))?;
         let optional = bind_optional(&mut config, &inherited, count);
         let tls = TlsState::new();
@@ -211,6 +210,12 @@ impl Drop for Process {
         // Last: when it is gone, a process that waits for this one starts.
         self.admin = None;
     }
+}
+
+/// The number of cores: the configured one, or that of the machine.
+pub(crate) fn core_count(config: &Config) -> usize {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    config.threads.map_or(available, |threads| threads as usize)
 }
 
 #[cfg(test)]

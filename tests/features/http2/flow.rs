@@ -1,13 +1,10 @@
 //! Windows, priorities, and streams that end early.
 
-use sandarac_test_support::http2::{Ended, Http2, kind};
+use sandarac_test_support::http2::{Ended, Http2, INITIAL_WINDOW, kind};
 use sandarac_test_support::{Conn, Gate, Origin, Sandarac, eventually, reply, within};
 
 use super::{before, before_with, config, connect};
 use crate::sandarac;
-
-/// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
-const INITIAL_WINDOW: u16 = 4;
 
 fn page(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251) as u8).collect()

@@ -25,8 +25,8 @@ fn store() -> Arc<Store> {
     Arc::new(Store::new(settings(1 << 20)))
 }
 
-/// The object that a request gets from the store at the later time, waiting for the fetch of another; none if it has
-/// to fetch.
+/// The object that a request gets from the store at the later time, waiting for the fetch of another; none if
+/// it has to fetch.
 fn request(store: &Arc<Store>) -> Option<Arc<Object>> {
     match store.lookup(key(), &query(), LATER) {
         Lookup::Hit(object) | Lookup::Stale(object, _) => Some(object),
@@ -93,8 +93,8 @@ fn a_ban_beside_a_validation_removes_the_object_for_all_later_requests() {
     });
 }
 
-/// A stale object stays until the one that replaces it is whole. Something removes it at any point of that, and the
-/// body may break off.
+/// A stale object stays until the one that replaces it is whole. Something removes it at any point of that,
+/// and the body may break off.
 fn replaced_beside(remove: fn(&Store), breaks_off: bool) {
     let store = store();
     store.open(key()).store_complete(tagged(), &[b"old"], None);

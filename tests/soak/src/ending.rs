@@ -113,7 +113,8 @@ fn check_aborted_hits(stage: &Stage, sandarac: &Sandarac) {
     let length = entry.least_length();
     let mut last = String::from("no response");
     let before = metrics(sandarac);
-    // Long, because on a busy machine the fetch itself takes seconds, and its origin answers `private` now and then.
+    // Long, because on a busy machine the fetch itself takes seconds, and its origin answers `private` now
+    // and then.
     let fetched = soon(4 * TO_REST, || {
         let mut conn = Conn::try_to(&stage.entrances.plain).ok()?;
         conn.try_send(ask.to_bytes()).ok()?;

@@ -69,8 +69,9 @@ const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// A header block of these fields, and of one of 3900 bytes that it names seven times by its place in the dynamic table (RFC
-/// 7541 §6.1); with `puts`, it is put there first. A request of a hundred bytes becomes one of 27 KiB.
+/// A header block of these fields, and of one of 3900 bytes that it names seven times by its place in the
+/// dynamic table (RFC 7541 §6.1); with `puts`, it is put there first. A request of a hundred bytes becomes
+/// one of 27 KiB.
 pub fn amplified<N: AsRef<[u8]>, V: AsRef<[u8]>>(fields: &[(N, V)], puts: bool) -> Vec<u8> {
     let mut block = encode(fields);
     if puts {

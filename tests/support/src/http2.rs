@@ -6,6 +6,9 @@ use std::io;
 use crate::message::latin1;
 use crate::{Address, Conn, Response, Trouble, hpack};
 
+/// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
+pub const INITIAL_WINDOW: u16 = 4;
+
 /// Frame types (RFC 9113 §6, RFC 9218 §7.1).
 pub mod kind {
     #![allow(missing_docs, reason = "these are the names of RFC 9113")]

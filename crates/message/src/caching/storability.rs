@@ -221,8 +221,8 @@ fn judge(
         (None, Some(directives)) => directives.lifetime(),
         (None, None) => directives.lifetime().or_else(|| expires(fields, received)),
     };
-    // A response that is stale at once is for nobody but the one who validates it: public, max-age=0 is how some
-    // frameworks send pages that they know nothing of.
+    // A response that is stale at once is for nobody but the one who validates it: public, max-age=0 is how
+    // some frameworks send pages that they know nothing of.
     let is_ever_fresh = !stated.is_some_and(|ttl| ttl.is_zero());
     let is_public = is_ever_fresh && (targeted.is_some() || says_public(policy, &directives));
     if let Some(reason) = refusal(request, response, policy, &directives, stated.is_some(), is_public) {

@@ -96,8 +96,7 @@ impl<'c> Http1Client<'c> {
         let Handover { incoming, framing, keep_alive } = exchange;
         let limits = service.limits(connection.peer.listener);
         let waited_for = WaitedFor::new(&connection.peer.holder);
-        let mut input = connection.peer.holder.nothing(Held::Uploads);
-        input.set(connection.conn.input_memory());
+        let input = connection.peer.holder.holds(Held::Uploads, connection.conn.input_memory());
         Http1Client {
             connection,
             sessions,
@@ -269,8 +268,9 @@ impl Client for Http1Client<'_> {
         if conn.queued() > 0 && matches!(conn.poll_flush(cx), Poll::Ready(Err(_))) {
             return Poll::Ready(());
         }
-        // Looking beyond the next request would mean taking input that no exchange has asked for yet.
-        // Where there is no room for what may come, that is left to the system, and the client is seen to leave later.
+        // Looking beyond the next request would mean taking input that no exchange has asked for yet. Where
+        // there is no room for what may come, that is left to the system, and the client is seen to leave
+        // later.
         let has_room = conn.input_memory() > 0 || self.input.grow(BUFFER_SIZE);
         while has_room && (conn.data().is_empty() || !has_body_ended) {
             match conn.poll_fill(cx) {

@@ -356,7 +356,8 @@ impl Connection {
         pressure: &AtomicBool,
     ) -> io::Result<()> {
         self.timer.clear();
-        let waited = &mut WaitedFor { counts_input: true, ..WaitedFor::new(&self.peer.holder) };
+        let waited = &mut WaitedFor::new(&self.peer.holder);
+        let _input = self.peer.holder.holds(Held::Uploads, self.conn.input_memory());
         let Connection { conn, timer, .. } = self;
         std::future::poll_fn(|cx| poll_room(cx, conn, timer, window, limits, pressure, waited)).await
     }
@@ -365,16 +366,13 @@ impl Connection {
 /// A client that has to take what is queued.
 pub(super) struct WaitedFor {
     rate: RateGauge,
-    /// What is queued in memory of its own.
+    /// The memory of the queue that belongs to nothing else.
     held: Lease,
-    /// Whether input that waits is counted here, because no exchange counts it.
-    counts_input: bool,
 }
 
 impl WaitedFor {
     pub(super) fn new(holder: &Holder) -> WaitedFor {
-        let held = holder.nothing(Held::Responses);
-        WaitedFor { rate: RateGauge::new(), held, counts_input: false }
+        WaitedFor { rate: RateGauge::new(), held: holder.nothing(Held::Responses) }
     }
 }
 
@@ -389,8 +387,7 @@ pub(super) fn poll_room(
     pressure: &AtomicBool,
     waited: &mut WaitedFor,
 ) -> Poll<io::Result<()>> {
-    let WaitedFor { rate, held, counts_input } = waited;
-    let counts_input = *counts_input;
+    let WaitedFor { rate, held } = waited;
     if conn.queued() == 0 {
         held.set(0);
         return Poll::Ready(Ok(()));
@@ -402,7 +399,7 @@ pub(super) fn poll_room(
         }
     };
     let flushed = conn.poll_flush(cx);
-    held.set(conn.copied() + if counts_input { conn.input_memory() } else { 0 });
+    held.set(conn.copied());
     // Where nothing may be held ahead, the client has to take what there is first.
     let window = if held.holder().may_look_ahead() { window } else { window.min(CROWDED_WINDOW) };
     match flushed {

@@ -70,7 +70,7 @@ fn with_a_client_that_is_waited_for(test: impl AsyncFnOnce(Conn, Timer, UnixStre
 fn the_time_to_take_something_ends_when_there_is_room_again() {
     with_a_client_that_is_waited_for(async |mut conn, mut timer, mut theirs| {
         let calm = AtomicBool::new(false);
-        let (limits, mut rate) = (limits(), WaitedFor::new(&Account::new(Cache::of(1 << 20)).connection()));
+        let (limits, mut rate) = (limits(), waited_for());
         let mut room = |conn: &mut Conn, timer: &mut Timer, cx: &mut Context<'_>| {
             poll_room(cx, conn, timer, BODY / 2, &limits, &calm, &mut rate)
         };
@@ -94,7 +94,7 @@ fn the_time_to_take_something_ends_when_there_is_room_again() {
 fn memory_pressure_that_begins_while_a_client_is_waited_for_cuts_it_off() {
     with_a_client_that_is_waited_for(async |mut conn, mut timer, _theirs| {
         static PRESSURE: AtomicBool = AtomicBool::new(false);
-        let (limits, mut rate) = (limits(), WaitedFor::new(&Account::new(Cache::of(1 << 20)).connection()));
+        let (limits, mut rate) = (limits(), waited_for());
         let room = poll_fn(|cx| {
             let room = poll_room(cx, &mut conn, &mut timer, 0, &limits, &PRESSURE, &mut rate);
             PRESSURE.store(true, Ordering::Relaxed);
@@ -115,17 +115,22 @@ fn a_client_that_waits_for_a_file_is_not_hurried_by_memory_pressure() {
         let file = Arc::new(File::from(memfd_create("body", MemfdFlags::CLOEXEC).unwrap()));
         file.set_len(BODY as u64).unwrap();
         conn.enqueue(Piece::File(FileRange { file, start: 0, len: BODY, may_wait: false }));
-        let (pressure, mut timer, mut rate) = (
-            AtomicBool::new(true),
-            Timer::new(),
-            WaitedFor::new(&Account::new(Cache::of(1 << 20)).connection()),
-        );
+        let (pressure, mut timer, mut rate) = (AtomicBool::new(true), Timer::new(), waited_for());
         let waits = poll_fn(|cx| {
             let room = poll_room(cx, &mut conn, &mut timer, 0, &limits(), &pressure, &mut rate);
             Poll::Ready(room.is_pending())
         });
         assert!(waits.await);
     });
+}
+
+fn account() -> Arc<Account> {
+    Account::new(Cache::of(1 << 20))
+}
+
+/// A client that holds nothing yet.
+fn waited_for() -> WaitedFor {
+    WaitedFor::new(&account().connection())
 }
 
 /// Answers `/whole` and `/file` in place, and everything else with the content of the request body.
@@ -153,7 +158,7 @@ impl Echo {
         let file = File::from(memfd_create("test", MemfdFlags::CLOEXEC).unwrap());
         file.write_all_at(&content(), 0).unwrap();
         let (pressure, ended) = (AtomicBool::new(false), Arc::default());
-        let account = Account::new(Cache::of(1 << 20));
+        let account = account();
         Rc::new(Echo { pressure, account, file: Arc::new(file), ended, tls })
     }
 }

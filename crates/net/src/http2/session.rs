@@ -193,8 +193,8 @@ impl<'s, S: Service> Session<'s, S> {
         }
     }
 
-    /// Notes whether the connection is idle. Whether it has to end for the sake of another one: then the client is told,
-    /// which has to be written.
+    /// Notes whether the connection is idle. Whether it has to end for the sake of another one: then the
+    /// client is told, which has to be written.
     fn gives_way(&mut self) -> bool {
         let mut streams = self.streams.borrow_mut();
         if self.end.is_some() || self.partial.is_some() || self.conn.queued() > 0 || !streams.is_idle() {

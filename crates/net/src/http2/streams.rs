@@ -99,7 +99,8 @@ impl Streams {
         self.exchanges
     }
 
-    /// Bytes of responses that wait for the client, and of request bodies that wait for exchanges. Nothing else counts them.
+    /// Bytes of responses that wait for the client, and of request bodies that wait for exchanges. Nothing
+    /// else counts them.
     pub(super) fn held_bytes(&self) -> (usize, usize) {
         (self.copied + self.waiting, self.held)
     }

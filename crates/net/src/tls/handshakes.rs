@@ -8,8 +8,9 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// The age from which a handshake, or a connection without any request, may be ended for the sake of another connection.
-/// Most take less, so that under a load of clients that go on, handshakes are finished and not replaced by newer ones.
+/// The age from which a handshake, or a connection without any request, may be ended for the sake of another
+/// connection. Most take less, so that under a load of clients that go on, handshakes are finished and not
+/// replaced by newer ones.
 pub(crate) const STALLED: Duration = Duration::from_secs(1);
 
 /// The handshakes that run on one core.

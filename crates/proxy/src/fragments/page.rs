@@ -77,7 +77,7 @@ impl Page {
         }))
     }
 
-    /// Whose page it is.
+    /// The holder whose page it is.
     pub(super) fn holder(&self) -> &Holder {
         &self.peer.holder
     }

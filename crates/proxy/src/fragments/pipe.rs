@@ -93,8 +93,8 @@ impl PipeWriter {
         self.0.borrow().is_abandoned
     }
 
-    /// Ready if no more than `window` bytes wait, or the reader is gone. Where nothing may be held ahead of its turn, the reader
-    /// has to wait for it.
+    /// Ready if no more than `window` bytes wait, or the reader is gone. Where nothing may be held ahead of
+    /// its turn, the reader has to wait for it.
     pub(super) fn poll_room(&self, cx: &Context<'_>, window: usize) -> Poll<()> {
         let mut state = self.0.borrow_mut();
         let may_wait = || state.bytes.bytes() <= window && state.bytes.holder().may_look_ahead();

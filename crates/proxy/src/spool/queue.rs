@@ -35,7 +35,7 @@ const MEASURED: Duration = Duration::from_millis(10);
 /// A body, or a part of one, that waits.
 pub(crate) struct Spool {
     space: Arc<SpoolSpace>,
-    /// Whose body it is.
+    /// The holder whose body it is.
     holder: Holder,
     directory: PathBuf,
     /// The most bytes of all files.
@@ -195,8 +195,8 @@ impl Spool {
             if self.writing.is_some() {
                 return Poll::Pending;
             }
-            // All of the file has been taken. The next one is another: the system may still have to send this one's
-            // pages.
+            // All of the file has been taken. The next one is another: the system may still have to send this
+            // one's pages.
             self.file = None;
             self.keep_block();
         }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// The part of the store's memory that spooled bodies may occupy together.
 const SHARE: usize = 8;
 
-/// The part of the disk that the responses of one connection may occupy together: many streams of one are no better than
-/// one client.
+/// The part of the disk that the responses of one connection may occupy together: many streams of one are no
+/// better than one client.
 const SHARE_OF_CONNECTION: u64 = 8;
 
 /// The memory and the disk that all spooled bodies share.
@@ -81,8 +81,8 @@ impl SpoolSpace {
         self.store.settings().limit / SHARE
     }
 
-    /// Bytes that one connection may hold before its responses are read no further ahead: a quarter of the share, but `least` in
-    /// any case.
+    /// Bytes that one connection may hold before its responses are read no further ahead: a quarter of the
+    /// share, but `least` in any case.
     pub(super) fn share_of_connection(&self, least: usize) -> usize {
         (self.share() / 4).max(least)
     }
@@ -141,8 +141,8 @@ impl SpoolDisk {
         self.bytes
     }
 
-    /// Takes `bytes` more, if all files together have `most` at most then, and those of one connection their share of it.
-    /// Fails with the reason if not.
+    /// Takes `bytes` more, if all files together have `most` at most then, and those of one connection their
+    /// share of it. Fails with the reason if not.
     pub(super) fn grow(&mut self, bytes: u64, most: u64) -> Result<(), &'static str> {
         if !self.holder.take_disk(bytes, most / SHARE_OF_CONNECTION) {
             return Err("the bodies of one connection have an eighth of the bytes that `disk` permits");

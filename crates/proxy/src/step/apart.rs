@@ -114,8 +114,8 @@ fn may_store(request: &RequestHead<'_>, received: &Received<'_>, rule: &CacheRul
         && !request.fields.iter().any(|field| is_partial(field.id))
 }
 
-/// Counts the first field that keeps the request from sharing, notes it for the log, and tells the operator of a new
-/// one.
+/// Counts the first field that keeps the request from sharing, notes it for the log, and tells the operator
+/// of a new one.
 fn note(exchange: &mut Exchange<'_>, rule: &CacheRule) {
     if let Some((field, why)) = bar(exchange.request.fields, &rule.policy, false, |_| false) {
         exchange.core.shared.bypassed_for(field.name, why);

@@ -33,7 +33,7 @@ const LIMITS: Limits = Limits { head: 16 << 10, fields: 100, target: 0 };
 #[derive(Clone)]
 pub(super) struct UpkeepClient {
     origins: Rc<Origins>,
-    /// Who holds the bodies.
+    /// The holder of the bodies.
     holder: Holder,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Question<'a> {
     pub(super) patience: Duration,
 }
 
-/// What reading a body takes, in copies of it.
+/// The copies of a body that reading it takes.
 const COPIES: usize = 2;
 
 /// The response.

@@ -137,7 +137,7 @@ impl Control for ProcessControl {
         self.0.feed.subscribe(viewer, limit, filter)
     }
 }
-/// What is held for clients.
+/// Memory and descriptors that are held for clients.
 fn holdings(shared: &Shared) -> HoldingsStatus {
     let (bytes, limit) = shared.held_in_all();
     let of = |(of, open, limit): (&str, usize, usize)| DescriptorsStatus {

@@ -8,7 +8,8 @@ use sandarac_proxy::{DescriptorLimits, file_descriptors};
 use crate::human::{count, grouped};
 use crate::stderr::print_line;
 
-/// Descriptors for other uses, independent of the number of cores: logs, the admin interface, sources of pools.
+/// Descriptors for other uses, independent of the number of cores: logs, the admin interface, sources of
+/// pools.
 const OWN_DESCRIPTORS: u64 = 64;
 
 /// A warning is given if the limit on open files allows fewer client connections than this, and no number is
@@ -31,8 +32,8 @@ pub(crate) struct Shares {
     limits: DescriptorLimits,
 }
 
-/// The shares of `files` descriptors for a process with so many cores: of clients the configured number, or half of what is
-/// not reserved; of backends and spools the rest.
+/// The shares of `files` descriptors for a process with so many cores: of clients the configured number, or
+/// half of what is not reserved; of backends and spools the rest.
 fn shares(config: &Config, cores: usize, files: u64) -> Shares {
     let per_core = CORE_DESCRIPTORS + config.listeners.len() as u64;
     let serves_files = config

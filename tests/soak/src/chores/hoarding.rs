@@ -1,14 +1,11 @@
 //! Clients that make the process hold as much as they can, beside the ordinary ones.
 
-use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Http2, frame, kind};
+use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Http2, INITIAL_WINDOW, frame, kind};
 use sandarac_test_support::{Conn, hpack};
 
 use super::Chores;
 use crate::site::HOST;
 use crate::verdict::Count;
-
-/// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
-const INITIAL_WINDOW: u16 = 4;
 
 /// Requests on one connection.
 const REQUESTS: u32 = 60;

@@ -257,7 +257,8 @@ impl Visitor {
             _ if self.stage.disturbances.explain(sent.at) => return,
             // What the client still read may have been in buffers of the system.
             _ if self.stage.disturbances.restarted(line.opened) => return,
-            // On a machine that is far too busy, both sides of a handshake may take longer than Sandarac allows for it.
+            // On a machine that is far too busy, both sides of a handshake may take longer than Sandarac
+            // allows for it.
             Trouble::Closed(_)
                 if line.requests <= 1
                     && sent.at.duration_since(line.opened) >= HEAD_TIMEOUT / 2

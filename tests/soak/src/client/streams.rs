@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use sandarac_test_support::Trouble;
-use sandarac_test_support::http2::{END_STREAM, Ended, Http2, frame, kind};
+use sandarac_test_support::http2::{END_STREAM, Ended, Http2, INITIAL_WINDOW, frame, kind};
 
 use super::{About, BODY_PATIENCE, Line, SLOW_PATIENCE, Visitor};
 use crate::oracle::{Pace, Received, Sent};
 use crate::verdict::Count;
-
-/// SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
-const INITIAL_WINDOW: u16 = 4;
 
 /// The window of a stream unless that setting says otherwise (RFC 9113 §6.9.2).
 const USUAL_WINDOW: u32 = 65_535;
