@@ -124,7 +124,7 @@ impl Store {
         let charge = |bytes| Charge::of(&self.budget, if stored { bytes } else { 0 });
         let segment = match stored {
             true => Segment::sharing(body, memory, charge(share)),
-            false => Segment::passing(0, body),
+            false => Segment::passing(0, body, &self.budget),
         };
         let content = Whole::many(vec![segment], &text, charge(list));
         self.land_whole(landing, parts, &tags, content, len, stored)

@@ -5,17 +5,16 @@
 //! behind.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
 use sandarac_message::Piece;
 use sandarac_message::{FieldsBuf, Timestamp};
 
 use crate::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::budget::{Charge, held};
+use crate::budget::{Budget, Charge, held};
 use crate::buffer::Buffer;
 use crate::growth::{FullTail, Growth};
 use crate::loan::{Lender, Loan, NextMemory};
@@ -423,11 +422,12 @@ impl State {
         FullTail { capacity: self.tail.capacity, len: self.len }
     }
 
-    /// Adds bytes to a body that streams, and returns how many. They are not charged, because the window bounds them and they
-    /// are soon freed.
+    /// Adds bytes to a body that streams, and returns how many. They are lent, because the window bounds them
+    /// and they are soon freed.
     fn push(&mut self, bytes: &[u8]) -> usize {
         if !bytes.is_empty() && self.readers.len() > 0 {
-            self.segments.push_back(Segment::passing(self.len, Bytes::copy_from_slice(bytes)));
+            let copy: Box<[u8]> = bytes.into();
+            self.segments.push_back(Segment::passing(self.len, copy, self.charge.budget()));
         }
         bytes.len()
     }
@@ -488,7 +488,8 @@ impl State {
             && let TailMemory::Here(buffer) = &self.tail.memory
         {
             let filled = &buffer.bytes()[..self.tail.filled];
-            return Some(edge(&mut self.edge, at, &filled[(at - self.tail.at) as usize..]));
+            let unread = &filled[(at - self.tail.at) as usize..];
+            return Some(edge(&mut self.edge, at, unread, self.charge.budget()));
         }
         let place = self.segments.partition_point(|segment| segment.end() <= at);
         let segment = self.segments.get(place)?;
@@ -498,13 +499,12 @@ impl State {
 
 /// The bytes of the tail from `at` on, which are `bytes`. They are copied, because the tail is still written to, but once for
 /// all readers: `copy` keeps them.
-fn edge(copy: &mut Option<Segment>, at: u64, bytes: &[u8]) -> Piece {
+fn edge(copy: &mut Option<Segment>, at: u64, bytes: &[u8], budget: &Arc<Budget>) -> Piece {
     if let Some(edge) = copy.as_ref().filter(|edge| edge.at <= at && at < edge.end()) {
         return edge.piece.slice((at - edge.at) as usize..edge.piece.len());
     }
-    let bytes = Bytes::copy_from_slice(bytes);
-    *copy = Some(Segment::passing(at, bytes.clone()));
-    bytes.into()
+    let bytes: Box<[u8]> = bytes.into();
+    copy.insert(Segment::passing(at, bytes, budget)).piece.clone()
 }
 
 impl Arriving {

@@ -122,11 +122,16 @@ impl BodyWriter {
     /// The task of `cx` is woken when that reader has caught up. A poll after [`BodyWriter::deadline`] cuts
     /// the reader off.
     pub fn poll_room(&mut self, cx: &mut Context<'_>, now: Timestamp) -> Poll<()> {
-        let settings = self.store.settings();
+        let (window, patience) = (self.store.window() as u64, self.store.settings().patience);
         match self.arriving() {
-            Some(arriving) => arriving.poll_room(cx, settings.window as u64, settings.patience, now),
+            Some(arriving) => arriving.poll_room(cx, window, patience, now),
             None => Poll::Ready(()),
         }
+    }
+
+    /// Bytes that should be [appended](BodyWriter::append) at a time, at most.
+    pub fn read_limit(&self) -> usize {
+        self.store.read_limit()
     }
 
     /// When a reader that holds up the others will be cut off.

@@ -10,6 +10,8 @@ pub(crate) struct Budget {
     used: AtomicUsize,
     /// Bytes that are [lent](crate::Store::lend).
     lent: AtomicUsize,
+    /// Of these, those of bodies that pass their readers by.
+    passing: AtomicUsize,
     limit: AtomicUsize,
 }
 
@@ -21,6 +23,7 @@ impl Budget {
         Arc::new(Budget {
             used: AtomicUsize::new(0),
             lent: AtomicUsize::new(0),
+            passing: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit),
         })
     }
@@ -61,6 +64,15 @@ impl Budget {
         self.lent.load(Relaxed)
     }
 
+    /// The most bytes that may be lent: half of the limit, beside what is not charged.
+    pub(crate) fn most_lent(&self) -> usize {
+        UNCHARGED + self.limit() / 2
+    }
+
+    pub(crate) fn passing(&self) -> usize {
+        self.passing.load(Relaxed)
+    }
+
     /// Bytes that are lent beyond [`UNCHARGED`].
     pub(crate) fn lent_charged(&self) -> usize {
         self.lent().saturating_sub(UNCHARGED)
@@ -95,6 +107,10 @@ impl Charge {
         self.bytes
     }
 
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
     /// Takes over `bytes` that were charged elsewhere.
     pub(crate) fn adopt(&mut self, bytes: usize) {
         self.bytes += bytes;
@@ -115,6 +131,27 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.sub(self.bytes);
+    }
+}
+
+/// Bytes that are held already, for readers of a body that is not stored, and lent while this lives.
+pub(crate) struct Passing {
+    budget: Arc<Budget>,
+    bytes: usize,
+}
+
+impl Passing {
+    pub(crate) fn of(budget: &Arc<Budget>, bytes: usize) -> Passing {
+        budget.lend(bytes);
+        budget.passing.fetch_add(bytes, Relaxed);
+        Passing { budget: budget.clone(), bytes }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.budget.passing.fetch_sub(self.bytes, Relaxed);
+        self.budget.take_back(self.bytes);
     }
 }
 

@@ -81,10 +81,14 @@ impl Store {
         self.budget.sub(bytes);
     }
 
-    /// Evicts until the limit is kept. No shard's lock may be held.
+    /// Evicts until the limit is kept. No shard's lock may be held. What is lent may exceed it for a while, and
+    /// does not empty the store: objects of proven worth keep their share.
     pub fn fit(&self) {
         while !self.budget.fits() {
-            if !self.evict() {
+            let proven = self.shards.main_bytes.load(Relaxed) + self.shards.index_bytes.load(Relaxed);
+            let is_large = usize::try_from(proven).is_ok_and(|proven| proven > self.budget.limit() / SHARE);
+            let evicted = if is_large { self.evict() } else { self.evict_from(Queue::Small, false) };
+            if !evicted {
                 // The excess may be an index that has become too large for its content.
                 self.shrink();
                 return;

@@ -1,7 +1,14 @@
-//! Memory that is lent to others: what connections hold. It counts toward the limit beyond a constant.
+//! Memory that is lent to others: what connections hold, and bodies that pass their readers by. It counts
+//! toward the limit beyond a constant.
 
-use crate::budget::{UNCHARGED, held};
+use crate::budget::held;
 use crate::store::Store;
+
+/// The [window](Store::window) where there is little room.
+const CROWDED_WINDOW: usize = 8 << 10;
+
+/// See [`Store::is_crowded`].
+const PASSING_SHARE: usize = 16;
 
 impl Store {
     /// Lends `bytes`, and evicts objects to make room for them, though none of proven worth if others take
@@ -31,9 +38,36 @@ impl Store {
         self.budget.lent()
     }
 
+    /// Of these, those of bodies that are not stored, and of which some reader has yet to read or send them.
+    pub fn passing(&self) -> usize {
+        self.budget.passing()
+    }
+
     /// The most that may be lent: half of the limit, beside what is not charged.
     pub fn most_lent(&self) -> usize {
-        UNCHARGED + self.budget.limit() / 2
+        self.budget.most_lent()
+    }
+
+    /// Whether more than half of what may be lent is, or bodies that are not stored take a sixteenth of the
+    /// store.
+    fn is_crowded(&self) -> bool {
+        self.lent() > self.most_lent() / 2 || self.passing() > self.budget.limit() / PASSING_SHARE
+    }
+
+    /// How far, in bytes, the slowest reader of a body that is not stored may lag behind the fetch: little
+    /// where there is little room, and not at all where there is none.
+    pub(crate) fn window(&self) -> usize {
+        let usual = self.settings().window;
+        match self.is_crowded() {
+            true if self.lent() >= self.most_lent() => 1,
+            true => usual.min(CROWDED_WINDOW),
+            false => usual,
+        }
+    }
+
+    /// Bytes of such a body that should be read at a time.
+    pub(crate) fn read_limit(&self) -> usize {
+        if self.is_crowded() { CROWDED_WINDOW } else { usize::MAX }
     }
 
     /// Bytes that an allocation of `size` bytes takes from the system.

@@ -26,8 +26,9 @@ impl Settings {
     ///
     /// - no limit on single bodies, because admission weighs them already;
     /// - 128 variants of a key, more than languages and encodings make, and few enough to search through;
-    /// - a window of 256 KiB, which is not charged: a client that reads nothing holds as much, and can ask for a hundred objects
-    ///   over one connection. What a slow reader leaves beyond it waits in its spool;
+    /// - a window of 256 KiB, of memory that is [lent](crate::Store::lend): a client that reads nothing holds as
+    ///   much, and can ask for a hundred objects over one connection. What a slow reader leaves beyond it waits
+    ///   in its spool;
     /// - 5 s of patience, after which the readers that keep up have waited long enough.
     pub const fn new(limit: usize) -> Settings {
         Settings {

@@ -101,10 +101,10 @@ impl Store {
         stats
     }
 
-    /// Bytes of objects that have left the store and cannot be freed because they are being read. Takes no
-    /// lock, so concurrent changes make it inexact.
+    /// Bytes of objects that are not stored and cannot be freed because they are being read. Takes no lock, so
+    /// concurrent changes make it inexact.
     pub fn held_bytes(&self) -> usize {
-        self.fixed_bytes().saturating_sub(self.budget.lent_charged())
+        self.fixed_bytes().saturating_sub(self.budget.lent_charged()) + self.budget.passing()
     }
 
     /// The same with those that are lent: all that no eviction can free.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sandarac_message::{Mapping, Piece};
 
-use crate::budget::{Budget, Charge, held};
+use crate::budget::{Budget, Charge, Passing, held};
 use crate::buffer::Buffer;
 use crate::memory_file::{self, Slot};
 
@@ -49,7 +49,7 @@ pub(crate) struct Segment {
     /// Its position in the body.
     pub(crate) at: u64,
     pub(crate) piece: Piece,
-    /// Bytes charged for it; zero if it is only streamed.
+    /// Bytes charged for it as a part of what is stored; zero if it only passes.
     pub(crate) charged: u32,
 }
 
@@ -68,6 +68,18 @@ struct ChargedSlot {
 impl AsRef<[u8]> for ChargedSlot {
     fn as_ref(&self) -> &[u8] {
         self.slot.bytes()
+    }
+}
+
+/// The bytes of a segment that passes.
+struct PassingBytes<B> {
+    bytes: B,
+    _lent: Passing,
+}
+
+impl<B: AsRef<[u8]>> AsRef<[u8]> for PassingBytes<B> {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 }
 
@@ -103,15 +115,15 @@ impl Drop for Charged {
 }
 
 impl Segment {
-    /// A segment that takes over the charge for its buffer and releases the excess. It is not charged if the
-    /// buffer was not; a slot of a memory file MUST be.
+    /// A segment that takes over the charge for its buffer and releases the excess. It passes if the buffer
+    /// was not charged; a slot of a memory file MUST be.
     pub(crate) fn new(at: u64, buffer: Buffer, mut charge: Charge) -> Segment {
         let bytes: Box<[u8]> = match buffer {
             Buffer::Heap(bytes) => bytes.into(),
             Buffer::Slot(slot) => return Segment::of_slot(at, slot, charge),
         };
         if charge.bytes() == 0 {
-            return Segment::passing(at, bytes.into());
+            return Segment::passing(at, bytes, charge.budget());
         }
         let charged = Whole::segment_bytes(bytes.len());
         let budget = charge.hand_over(charged);
@@ -143,9 +155,15 @@ impl Segment {
         held(memory) + held(SHARED) + held(16 + size_of::<ChargedShare>())
     }
 
-    /// A segment that is not charged.
-    pub(crate) fn passing(at: u64, bytes: Bytes) -> Segment {
-        Segment { at, piece: bytes.into(), charged: 0 }
+    /// A segment of a body that is not stored, for its readers.
+    pub(crate) fn passing(
+        at: u64,
+        bytes: impl AsRef<[u8]> + Send + 'static,
+        budget: &Arc<Budget>,
+    ) -> Segment {
+        let lent = held(bytes.as_ref().len()) + held(16 + size_of::<PassingBytes<Box<[u8]>>>());
+        let bytes = PassingBytes { bytes, _lent: Passing::of(budget, lent) };
+        Segment { at, piece: Bytes::from_owner(bytes).into(), charged: 0 }
     }
 
     /// The same bytes at another position.

@@ -7,6 +7,7 @@ mod eviction;
 mod lookup;
 mod model;
 mod page_markup;
+mod passing;
 mod purge;
 mod recodings;
 mod stress;
@@ -19,7 +20,7 @@ use std::time::Duration;
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::{VaryRule, VarySpec};
-use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
+use sandarac_message::{FieldsBuf, Piece, StoredHead, Timestamp};
 
 use crate::{
     BodyWriter, Flight, Intent, Key, Lookup, NewObject, Object, Query, Reader, Settings, Store, Tag, Waited,
