@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
 
-use crate::{begin_another, sandarac, site};
+use crate::{begin_another, end_another, sandarac, site};
 
 /// How long the test waits for the responses to simultaneous requests. Some get none, because their connections are not
 /// accepted.
@@ -50,6 +50,7 @@ fn running_out_of_descriptors_is_survived() {
     assert!(statuses.contains(&200), "nobody was served");
     assert!(statuses.iter().all(|status| matches!(status, 200 | 503)), "{statuses:?}");
     assert!(proxy.is_running());
+    end_another(&mut first);
     assert_eq!(first.get("/page").expect(200).text(), "page", "an established connection is not disturbed");
     drop(clients);
     serves_again(&proxy);
@@ -116,5 +117,6 @@ fn clients_that_are_turned_away_hold_few_descriptors() {
     }
     assert!(most <= resting + 12, "{most} descriptors, {resting} before");
     assert_eq!(told, 200, "who has sent nothing is told, too");
+    end_another(&mut first);
     first.get("/").expect(200);
 }

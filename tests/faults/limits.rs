@@ -2,7 +2,7 @@
 
 use sandarac_test_support::{Conn, Gate, Origin, eventually, get, reply, request, within};
 
-use crate::{begin_another, sandarac, site};
+use crate::{begin_another, end_another, sandarac, site};
 
 #[test]
 fn a_head_a_target_and_a_body_that_are_too_large_have_statuses_of_their_own() {
@@ -82,6 +82,7 @@ fn more_connections_than_allowed_are_told_so() {
     let _ = fifth.try_send(get("/").to_bytes());
     fifth.response().expect(503);
     fifth.expect_end();
+    held.iter_mut().for_each(end_another);
     held.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
     drop(held.pop());
     within("a place to be free", || {
@@ -109,6 +110,7 @@ fn the_connection_that_has_been_idle_longest_gives_way_to_a_new_one() {
     let mut newer = proxy.connect();
     newer.get("/").expect(200);
     third.expect_end();
+    end_another(&mut busy);
     for client in [&mut busy, &mut first, &mut new, &mut newer] {
         client.get("/").expect(200);
     }
@@ -130,12 +132,14 @@ fn idle_connections_of_any_core_give_way() {
     assert_eq!((proxy.metric("connections_gave_way"), proxy.metric("connections_refused")), (20, 0));
 }
 
-/// A connection whose first request is on its way has a moment; one without any request in a second gives way, too.
+/// A connection whose request is on its way has a moment; one that does not ask, or not to the end, in a second
+/// gives way, too.
 #[test]
 fn connections_that_never_ask_give_way() {
     let origin = Origin::new(|_| reply(200).cache("max-age=60"));
     let proxy = sandarac().config(site(&origin.url(), "", "[limits]\nconnections = 4")).start();
-    let silent: Vec<Conn> = (0..4).map(|_| proxy.connect()).collect();
+    let mut silent: Vec<Conn> = (0..4).map(|_| proxy.connect()).collect();
+    silent[..2].iter_mut().for_each(|client| _ = client.send("GET / HTTP/1.1\r\nHost: www.example\r\n"));
     proxy.counts("connections_open", 4);
     proxy.connect().response().expect(503);
     eventually("one to give way", || {

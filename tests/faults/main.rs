@@ -5,6 +5,7 @@ mod clients;
 mod corpus;
 mod descriptors;
 mod fastcgi;
+mod held_classes;
 mod holding;
 mod limits;
 mod load;
@@ -41,10 +42,17 @@ pub(crate) fn site(backend: &str, pool_keys: &str, tables: &str) -> String {
     )
 }
 
-/// Begins the client's next request, by the empty line that may come before it (RFC 9112 §2.2). An idle
-/// connection would give way to a new one.
+/// Begins another request of the client, whose body is still to come. An idle connection, or one with a part of
+/// a head, would give way to a new one.
 pub(crate) fn begin_another(client: &mut Conn) {
-    client.send("\r\n");
+    client.send("POST /another HTTP/1.1\r\nHost: www.example\r\nContent-Length: 1\r\n\r\n");
+}
+
+/// Ends that request.
+#[track_caller]
+pub(crate) fn end_another(client: &mut Conn) {
+    client.send("x");
+    client.response().expect(200);
 }
 
 /// A metric without labels, as `stats` shows it.

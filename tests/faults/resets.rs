@@ -7,7 +7,7 @@ use std::thread;
 
 use sandarac_test_support::{Conn, Gate, Origin, Req, Request, Sandarac, get, head, post, reply, within};
 
-use crate::{begin_another, sandarac, stat};
+use crate::{begin_another, end_another, sandarac, stat};
 
 /// A body that no socket takes at once.
 const LARGE: usize = 8 << 20;
@@ -176,17 +176,20 @@ fn clients_that_are_turned_away_and_reset_leave_nothing_behind() {
     let toml = crate::site(&origin.url(), "", "[limits]\nconnections = 2");
     let proxy = sandarac().config(format!("threads = 1\n{toml}")).start();
     let mut before = [proxy.connect(), proxy.connect()];
-    let mut serve = || {
+    let mut serve = |is_first: bool| {
         for client in &mut before {
+            if !is_first {
+                end_another(client);
+            }
             expect_page(client, "/bob");
             begin_another(client);
         }
     };
-    serve();
+    serve(true);
     for refused in 1..=10 {
         send_and_reset(&proxy, &get("/alice").to_bytes());
         within("it to be turned away", || (stat(&proxy, "connections_refused") == refused).then_some(()));
-        serve();
+        serve(false);
     }
 }
 

@@ -268,17 +268,19 @@ fn an_unfinished_handshake_makes_room_for_another_client() {
     let proxy = sandarac().config(format!("threads = 1\n{text}\n[limits]\nconnections = 8\n")).start();
     let Address::Tcp(address) = proxy.address() else { panic!("no TCP address") };
     let mut served: Vec<_> = (0..4).map(|_| connect(&proxy, &ca.client(), "a.example").unwrap()).collect();
+    // A request whose body is still to come: an idle connection would give way.
+    let post = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 1\r\n\r\n";
+    served.iter_mut().for_each(|stream| write!(stream, "{post}").unwrap());
     let mut is_served = || {
         served.iter_mut().all(|stream| {
-            write!(stream, "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n").unwrap();
+            write!(stream, "x").unwrap();
             let mut received = Vec::new();
             while !received.ends_with(b"hello") {
                 let mut byte = [0];
                 stream.read_exact(&mut byte).unwrap();
                 received.extend(byte);
             }
-            // It is not idle any more, which would make it give way.
-            write!(stream, "\r\n").unwrap();
+            write!(stream, "{post}").unwrap();
             received.starts_with(b"HTTP/1.1 200 ")
         })
     };

@@ -5,11 +5,9 @@
 //! has a [`Holder`], which is the connection: where there is not enough for all, the one who holds most and
 //! takes least gives way.
 
-use sandarac_message::{RequestHead, RequestHeadBuf};
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Bytes that a connection may hold, beyond which nothing is read or asked for ahead of its turn.
 const AHEAD: usize = 1 << 20;
@@ -21,8 +19,13 @@ const LITTLE: usize = 64 << 10;
 /// request.
 const IN_A_CROWD: usize = 2 * EXCHANGE;
 
+/// Bytes that are read at a time for a connection where nothing may be held ahead, and bytes that wait for it
+/// then.
+const CROWDED_READ: usize = 8 << 10;
+const CROWDED_WINDOW: usize = 4 << 10;
+
 /// Bytes that an exchange takes beside the head of its request: its state, and the connection to its backend.
-const EXCHANGE: usize = 16 << 10;
+pub(crate) const EXCHANGE: usize = 16 << 10;
 
 /// The most bytes for requests in progress that one connection may have, its first excepted: as many as it
 /// has streams, with heads of 5 KiB on average (RFC 9113 §10.5.1 leaves the bound to the receiver).
@@ -35,8 +38,10 @@ pub enum Held {
     Heads,
     /// Responses that wait for their client.
     Responses,
-    /// Data of requests and tunnels that waits for its backend.
+    /// Data of requests that waits for its backend, or may have to be sent again.
     Uploads,
+    /// Data in tunnels.
+    Tunnels,
     /// Text of pages that waits for a fragment before it.
     Text,
     /// Fragments that wait for their turn in a page.
@@ -47,19 +52,26 @@ pub enum Held {
     Coders,
     /// Résumés that are being read.
     Resumes,
+    /// TLS handshakes.
+    Handshakes,
+    /// Bodies that are not stored, on their way from a fetch to its readers. The cache itself counts them.
+    Passing,
 }
 
 impl Held {
     /// All classes.
-    pub const ALL: [Held; 8] = [
+    pub const ALL: [Held; 11] = [
         Held::Heads,
         Held::Responses,
         Held::Uploads,
+        Held::Tunnels,
         Held::Text,
         Held::Fragments,
         Held::Spooled,
         Held::Coders,
         Held::Resumes,
+        Held::Handshakes,
+        Held::Passing,
     ];
 
     /// Its name in reports.
@@ -68,11 +80,14 @@ impl Held {
             Held::Heads => "heads",
             Held::Responses => "responses",
             Held::Uploads => "uploads",
+            Held::Tunnels => "tunnels",
             Held::Text => "text",
             Held::Fragments => "fragments",
             Held::Spooled => "spooled",
             Held::Coders => "coders",
             Held::Resumes => "resumes",
+            Held::Handshakes => "handshakes",
+            Held::Passing => "passing",
         }
     }
 }
@@ -90,6 +105,9 @@ pub trait Reserve: Send + Sync {
 
     /// Bytes that are given.
     fn given(&self) -> usize;
+
+    /// Of these, those that it gave itself, for [`Held::Passing`].
+    fn passing(&self) -> usize;
 
     /// The most bytes that may be given.
     fn most(&self) -> usize;
@@ -149,7 +167,10 @@ impl Account {
 
     /// Bytes held of a class.
     pub fn of(&self, class: Held) -> usize {
-        self.classes[class as usize].load(Relaxed)
+        match class {
+            Held::Passing => self.reserve.passing(),
+            class => self.classes[class as usize].load(Relaxed),
+        }
     }
 
     /// The most bytes that may be held.
@@ -178,8 +199,16 @@ impl Account {
     }
 
     fn holder(self: &Arc<Account>, is_connection: bool) -> Holder {
-        let (bytes, heads, beside_heads, disk) = Default::default();
-        Holder(Arc::new(Inner { account: self.clone(), is_connection, bytes, heads, beside_heads, disk }))
+        Holder(Arc::new(Inner {
+            account: self.clone(),
+            is_connection,
+            moved: AtomicU64::new(0),
+            is_cut: AtomicBool::new(false),
+            bytes: AtomicUsize::new(0),
+            heads: AtomicUsize::new(0),
+            beside_heads: AtomicUsize::new(0),
+            disk: AtomicU64::new(0),
+        }))
     }
 }
 
@@ -190,6 +219,10 @@ pub struct Holder(Arc<Inner>);
 struct Inner {
     account: Arc<Account>,
     is_connection: bool,
+    /// Bytes that the client has taken and sent. Its own core alone counts them.
+    moved: AtomicU64,
+    /// Whether it has to give way.
+    is_cut: AtomicBool,
     bytes: AtomicUsize,
     /// Of these bytes, those of heads.
     heads: AtomicUsize,
@@ -258,6 +291,44 @@ impl Holder {
         self.bytes() < AHEAD && !account.is_crowded()
     }
 
+    /// Bytes that may be read for it at a time.
+    pub fn read_limit(&self) -> usize {
+        if self.may_look_ahead() { usize::MAX } else { CROWDED_READ }
+    }
+
+    /// Bytes that may wait for it, of the usual number.
+    pub fn window(&self, usual: usize) -> usize {
+        if self.may_look_ahead() { usual } else { usual.min(CROWDED_WINDOW) }
+    }
+
+    /// Counts bytes that the client has taken or sent.
+    #[inline]
+    pub(crate) fn moves(&self, bytes: usize) {
+        self.0.moved.store(self.moved() + bytes as u64, Relaxed);
+    }
+
+    /// Bytes that the client has taken and sent.
+    #[inline]
+    pub(crate) fn moved(&self) -> u64 {
+        self.0.moved.load(Relaxed)
+    }
+
+    /// Has its connection fail: it has to give way.
+    pub(crate) fn cut(&self) {
+        self.0.is_cut.store(true, Relaxed);
+    }
+
+    /// Whether its connection has to fail. What is queued for backends is dropped then.
+    #[inline]
+    pub fn is_cut(&self) -> bool {
+        self.0.is_cut.load(Relaxed)
+    }
+
+    /// Whether so many bytes may be leased now.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.0.account.bytes() + bytes <= self.most(self.bytes() + bytes)
+    }
+
     /// The most that all may hold when this one leases more, and has `bytes` then. The last quarter is for
     /// those who hold little: whoever fills the rest does not keep them out.
     fn most(&self, bytes: usize) -> usize {
@@ -320,9 +391,8 @@ impl Lease {
 
     /// Leases so many bytes more. False, and nothing changes, if there are too few.
     pub fn grow(&mut self, bytes: usize) -> bool {
-        let (holder, account) = (&self.holder, self.holder.account());
-        let grows =
-            account.bytes() + bytes <= holder.most(holder.bytes() + bytes) && account.reserve.take(bytes);
+        let holder = &self.holder;
+        let grows = holder.has_room(bytes) && holder.account().reserve.take(bytes);
         if grows {
             holder.change(self.class, self.bytes, self.bytes + bytes);
             self.bytes += bytes;
@@ -376,54 +446,6 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// The head of a request that is being served, with the memory that it and its exchange take.
-#[derive(Debug)]
-pub struct LeasedHead {
-    head: RequestHeadBuf,
-    lease: Lease,
-}
-
-impl LeasedHead {
-    /// A copy of `head` for a request of `holder`. `None` if that has too many in progress, or all hold too
-    /// much.
-    pub fn copy_of(head: &RequestHead<'_>, holder: &Holder) -> Option<LeasedHead> {
-        let head = RequestHeadBuf::copy_of(head);
-        let bytes = LeasedHead::cost(&head);
-        let lease = holder.has_room_for_head(bytes).then(|| holder.lease(Held::Heads, bytes)).flatten()?;
-        Some(LeasedHead { head, lease })
-    }
-
-    /// A head that was made here, for `holder`.
-    pub fn made(head: RequestHeadBuf, holder: &Holder) -> LeasedHead {
-        let lease = holder.holds(Held::Heads, LeasedHead::cost(&head));
-        LeasedHead { head, lease }
-    }
-
-    /// The holder whose request it is.
-    pub fn holder(&self) -> &Holder {
-        self.lease.holder()
-    }
-
-    /// The head itself, twice: it is written anew for the backend. And what else an exchange takes.
-    fn cost(head: &RequestHeadBuf) -> usize {
-        EXCHANGE + 2 * (head.target.len() + head.fields.memory())
-    }
-}
-
-impl Deref for LeasedHead {
-    type Target = RequestHeadBuf;
-
-    fn deref(&self) -> &RequestHeadBuf {
-        &self.head
-    }
-}
-
-impl DerefMut for LeasedHead {
-    fn deref_mut(&mut self) -> &mut RequestHeadBuf {
-        &mut self.head
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -456,6 +478,10 @@ pub(crate) mod tests {
 
         fn given(&self) -> usize {
             self.given.load(Relaxed)
+        }
+
+        fn passing(&self) -> usize {
+            0
         }
 
         fn most(&self) -> usize {

@@ -35,6 +35,7 @@ impl ByteQueue {
     pub(crate) fn consume(&mut self, n: usize) {
         match &mut self.buffer {
             Some(buffer) => buffer.consume(n),
+            None if n == self.parked.len() => self.parked = Vec::new(),
             None => drop(self.parked.drain(..n)),
         }
     }

@@ -4,7 +4,7 @@
 use crate::byte_queue::ByteQueue;
 use crate::file_reads::{FileReads, Ready};
 use crate::output::{After, in_memory};
-use crate::{Output, Place, Stream, Transport, Unread};
+use crate::{Holder, Output, Place, Stream, Transport, Unread};
 use bytes::Bytes;
 use sandarac_message::{FileRange, Piece};
 use sandarac_wire::h1::repair::Repairs;
@@ -47,10 +47,17 @@ pub struct Conn {
     /// Whether a write has failed.
     failed: bool,
     repairs: Repairs,
-    /// Counts the bytes written, if set.
-    meter: Option<Rc<dyn Meter>>,
+    /// What counts its bytes, if it is a client's.
+    counts: Option<Counts>,
     /// The place of its descriptor, if that is one of a counted number.
     place: Option<Place>,
+}
+
+/// What counts the bytes of a client.
+struct Counts {
+    meter: Rc<dyn Meter>,
+    /// Counts them too, and may have the connection fail.
+    holder: Holder,
 }
 
 /// Counts bytes as they are written.
@@ -95,15 +102,15 @@ impl Conn {
             takes_more: false,
             failed: false,
             repairs: Repairs::NONE,
-            meter: None,
+            counts: None,
             place: None,
         }
     }
 
-    /// A connection with a meter for the bytes written.
-    pub fn metered(transport: impl Into<Transport>, meter: Rc<dyn Meter>) -> Conn {
+    /// The connection of a client, which is `holder`, with a meter for the bytes written.
+    pub(crate) fn of_client(transport: impl Into<Transport>, meter: Rc<dyn Meter>, holder: &Holder) -> Conn {
         let mut conn = Conn::new(transport);
-        conn.meter = Some(meter);
+        conn.counts = Some(Counts { meter, holder: holder.clone() });
         conn
     }
 
@@ -145,7 +152,7 @@ impl Conn {
 
     /// Bytes of memory that hold input.
     pub(crate) fn input_memory(&self) -> usize {
-        self.input.memory()
+        self.input.memory() + self.transport.input_memory()
     }
 
     /// Has each [`Conn::poll_fill`] read at most so many bytes.
@@ -162,6 +169,7 @@ impl Conn {
 
     /// The same, but reads at most `most` bytes.
     pub fn poll_fill_some(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        self.may_go_on()?;
         let transport = &mut self.transport;
         let polled = self.input.fill(|room| {
             let most = room.len().min(most);
@@ -174,6 +182,9 @@ impl Conn {
         if polled.is_pending() {
             // A waiting connection holds no buffer.
             self.input.release();
+        }
+        if let (Poll::Ready(Ok(bytes)), Some(counts)) = (&polled, &self.counts) {
+            counts.holder.moves(*bytes);
         }
         polled
     }
@@ -277,8 +288,9 @@ impl Conn {
         match &written {
             Poll::Ready(Ok(written)) => {
                 self.sent += *written as u64;
-                if let Some(meter) = &self.meter {
-                    meter.wrote(*written as u64);
+                if let Some(counts) = &self.counts {
+                    counts.meter.wrote(*written as u64);
+                    counts.holder.moves(*written);
                 }
             }
             Poll::Ready(Err(_)) => self.fail(),
@@ -288,7 +300,15 @@ impl Conn {
     }
 
     fn check(&self) -> io::Result<()> {
-        if self.failed { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+        if self.failed { Err(io::ErrorKind::BrokenPipe.into()) } else { self.may_go_on() }
+    }
+
+    /// Fails if its holder has to give way.
+    fn may_go_on(&self) -> io::Result<()> {
+        match &self.counts {
+            Some(counts) if counts.holder.is_cut() => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Drops the queue; nothing is written any more.
@@ -311,9 +331,9 @@ impl Conn {
         self.queued + self.transport.held()
     }
 
-    /// Bytes that wait for the socket in memory that belongs to nothing else, such as the store.
-    pub(crate) fn copied(&self) -> usize {
-        self.copied + self.transport.held()
+    /// Bytes of memory that hold output, and belong to nothing else, such as the store.
+    pub(crate) fn output_memory(&self) -> usize {
+        self.copied + self.transport.held() + self.queue.len() * size_of::<Piece>()
     }
 
     /// Whether bytes in memory of the process wait for the socket.
@@ -389,6 +409,7 @@ impl Conn {
 
     /// Puts `bytes` in place of the beginning of the queue, where they were read from.
     fn replace_front(&mut self, bytes: Bytes) {
+        self.copied += bytes.len();
         if let Some(front) = self.queue.front_mut() {
             front.advance(bytes.len());
             if front.is_empty() {

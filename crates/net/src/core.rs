@@ -3,7 +3,7 @@
 use crate::http1::{self, NewConnection};
 use crate::service::Service;
 use crate::sessions::Sessions;
-use crate::{Acceptor, ListenerId, Listeners};
+use crate::{Acceptor, ListenerId, Listeners, Moment};
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
@@ -157,7 +157,7 @@ async fn make_room<S: Service>(service: &S, sessions: &Sessions) -> bool {
             if service.cores().ask_others(&sessions.count).await {
                 continue;
             }
-            if !sessions.end_stalled() {
+            if !sessions.end_stalled(Moment::now()) {
                 return false;
             }
         }
@@ -170,7 +170,7 @@ async fn make_room<S: Service>(service: &S, sessions: &Sessions) -> bool {
 async fn make_room_for_others<S: Service>(service: Rc<S>, sessions: Rc<Sessions>) {
     let mut asked = service.cores().enter(&sessions.count);
     while let Some(request) = asked.recv().await {
-        if sessions.end_longest_idle() || sessions.end_stalled() {
+        if sessions.end_longest_idle() || sessions.end_stalled(Moment::now()) {
             tokio::task::yield_now().await;
             let _ = request.send(());
         }

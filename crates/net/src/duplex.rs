@@ -25,6 +25,12 @@ pub trait Duplex {
     /// Bytes that are queued.
     fn queued(&self) -> usize;
 
+    /// Bytes of memory that it takes in both directions, and that nothing else counts.
+    fn memory(&self) -> usize;
+
+    /// Has each [`Duplex::poll_fill`] read at most so many bytes, where it reads itself.
+    fn limit_reads(&mut self, _most: usize) {}
+
     /// Bytes that were taken so far.
     fn sent(&self) -> u64;
 
@@ -61,6 +67,14 @@ impl Duplex for Conn {
 
     fn queued(&self) -> usize {
         Conn::queued(self)
+    }
+
+    fn memory(&self) -> usize {
+        self.input_memory() + self.output_memory()
+    }
+
+    fn limit_reads(&mut self, most: usize) {
+        Conn::limit_reads(self, most);
     }
 
     fn sent(&self) -> u64 {

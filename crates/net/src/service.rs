@@ -1,7 +1,8 @@
 //! The service behind the sessions, and the interface between them.
 
-use crate::account::{Account, Holder, LeasedHead};
+use crate::account::{Account, Holder};
 use crate::crowding::Cores;
+use crate::leased_head::LeasedHead;
 use crate::listen::ListenerId;
 use crate::response::{Responder, Response};
 use crate::tls::{HandshakeFault, TlsPeer};

@@ -34,12 +34,16 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 struct Entry {
     waker: Waker,
-    /// The moment at which the connection was admitted.
+    /// Since when a request is due: the connection was admitted then, or a later head began.
     since: Moment,
+    /// The requests that it has had.
+    requests: u32,
     /// [`Sessions::rests`] when it began to wait for a request; 0 while it does something else.
     rests: u64,
-    /// Whether it has had a request before.
+    /// Whether it has had a request before, and nothing of another one has come.
     is_kept: bool,
+    /// Whether a part of one has come.
+    is_partial: bool,
     /// Whether it is to end as soon as it waits for a request, for the sake of another connection.
     gives_way: bool,
 }
@@ -64,8 +68,15 @@ impl Sessions {
 
     pub(crate) fn enter(self: &Rc<Sessions>, waker: &Waker) -> Membership {
         self.count.fetch_add(1, Relaxed);
-        let entry =
-            Entry { waker: waker.clone(), since: Moment::now(), rests: 0, is_kept: false, gives_way: false };
+        let entry = Entry {
+            waker: waker.clone(),
+            since: Moment::now(),
+            requests: 0,
+            rests: 0,
+            is_kept: false,
+            is_partial: false,
+            gives_way: false,
+        };
         Membership { slot: self.entries.borrow_mut().insert(entry), sessions: self.clone() }
     }
 
@@ -96,16 +107,23 @@ impl Sessions {
         false
     }
 
-    /// The same for the oldest session that has had no request at all, for longer than a first one is on its
-    /// way.
-    pub(crate) fn end_stalled(&self) -> bool {
+    /// The same for the oldest session whose request is due for longer than one is on its way.
+    pub(crate) fn end_stalled(&self, now: Moment) -> bool {
         let mut entries = self.entries.borrow_mut();
-        let now = Moment::now();
         let is_stalled = |entry: &Entry| {
             entry.rests > 0 && !entry.is_kept && !entry.gives_way && now.since(entry.since) >= STALLED
         };
         let stalled = entries.iter_mut().map(|(_, entry)| entry).filter(|entry| is_stalled(entry));
         stalled.min_by_key(|entry| entry.rests).map(Entry::give_way).is_some()
+    }
+
+    /// The same for all sessions in which a part of a request has come and the rest is due for so long: where
+    /// memory is scarce, theirs is for requests that are whole.
+    pub(crate) fn end_unfinished(&self, now: Moment) {
+        let mut entries = self.entries.borrow_mut();
+        let is_late =
+            |entry: &Entry| entry.rests > 0 && entry.is_partial && now.since(entry.since) >= STALLED;
+        entries.iter_mut().filter(|(_, entry)| is_late(entry)).for_each(|(_, entry)| entry.give_way());
     }
 
     /// A place for one more turned-away client to linger in, if there is one.
@@ -141,15 +159,15 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Notes that the session waits for a request, and nothing else; `is_kept` is whether it has had one
-    /// before. Whether it has to end instead, for the sake of another connection. A request that has arrived
-    /// on `conn` saves it.
+    /// Notes that the session waits for a request, and nothing else. It has had so many, and `is_partial` is
+    /// whether a part of the next one has come. Whether it has to end instead, for the sake of another
+    /// connection. A request whose first bytes have arrived on `conn` saves it.
     #[inline]
-    pub(crate) fn gives_way(&self, conn: &mut Conn, is_kept: bool) -> bool {
-        if !self.rests(is_kept) {
+    pub(crate) fn gives_way(&self, conn: &mut Conn, requests: u32, is_partial: bool) -> bool {
+        if !self.rests(requests, is_partial) {
             return false;
         }
-        let is_saved = matches!(conn.unread(), Unread::Data);
+        let is_saved = !is_partial && matches!(conn.unread(), Unread::Data);
         if is_saved {
             self.works();
         }
@@ -157,11 +175,15 @@ impl Membership {
     }
 
     #[inline]
-    fn rests(&self, is_kept: bool) -> bool {
+    fn rests(&self, requests: u32, is_partial: bool) -> bool {
         let rests = self.sessions.rests.get() + 1;
         self.sessions.rests.set(rests);
         let entry = &mut self.sessions.entries.borrow_mut()[self.slot];
-        (entry.rests, entry.is_kept) = (rests, is_kept);
+        if is_partial && (entry.is_kept || entry.requests != requests) {
+            entry.since = Moment::now();
+        }
+        (entry.is_kept, entry.is_partial) = (requests > 0 && !is_partial, is_partial);
+        (entry.rests, entry.requests) = (rests, requests);
         entry.gives_way
     }
 
@@ -197,6 +219,29 @@ impl Drop for Lingering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandarac_test_support::within;
+
+    /// Regression: heads that were not finished kept their places for ten seconds.
+    #[test]
+    fn a_session_with_a_part_of_a_head_is_not_idle_and_its_request_is_due() {
+        let sessions = Rc::new(Sessions::default());
+        let session = sessions.enter(Waker::noop());
+        sessions.end_unfinished(Moment::now());
+        assert!(!session.rests(0, true));
+        sessions.end_unfinished(Moment::now().plus(STALLED));
+        assert!(session.rests(0, true));
+        session.works();
+        let stalls = |moment: Moment| sessions.end_stalled(moment.plus(STALLED));
+        let began = Moment::now();
+        assert!(!session.rests(0, true) && !sessions.end_longest_idle() && !sessions.end_stalled(began));
+        assert!(stalls(Moment::now()) && session.rests(0, true));
+        // A later request has as long, from its first byte on.
+        session.works();
+        assert!(!session.rests(1, false));
+        within("the clock to tick", || (Moment::now() > began).then_some(()));
+        assert!(!session.rests(1, true) && !stalls(began));
+        assert!(!session.rests(1, true) && stalls(Moment::now()));
+    }
 
     #[test]
     fn the_session_that_has_rested_longest_gives_way_first() {
@@ -204,26 +249,26 @@ mod tests {
         let [first, second, third] = std::array::from_fn(|_| sessions.enter(Waker::noop()));
         assert!(!sessions.end_longest_idle(), "none rests");
         assert!(
-            !first.rests(false) && !sessions.end_longest_idle() && !sessions.end_stalled(),
+            !first.rests(0, false) && !sessions.end_longest_idle() && !sessions.end_stalled(Moment::now()),
             "its request may be on its way"
         );
         for session in [&first, &second, &third, &first] {
-            assert!(!session.rests(true));
+            assert!(!session.rests(1, false));
         }
         third.works();
         assert!(sessions.end_longest_idle());
-        assert!(second.rests(true) && !third.rests(true) && !first.rests(true));
+        assert!(second.rests(1, false) && !third.rests(1, false) && !first.rests(1, false));
         assert_eq!(sessions.count.load(Relaxed), 3);
         drop(second);
         // Another takes its slot.
         let fourth = sessions.enter(Waker::noop());
-        assert!(!fourth.rests(true));
+        assert!(!fourth.rests(1, false));
         for session in [&third, &first, &fourth] {
-            assert!(sessions.end_longest_idle() && session.rests(true));
+            assert!(sessions.end_longest_idle() && session.rests(1, false));
         }
         assert!(!sessions.end_longest_idle(), "each has been told once");
         fourth.works();
-        assert!(!fourth.rests(true), "one that was given a request stays");
+        assert!(!fourth.rests(1, false), "one that was given a request stays");
         drop((first, third, fourth));
         assert_eq!((sessions.count(), sessions.count.load(Relaxed)), (0, 0));
     }

@@ -64,6 +64,15 @@ impl Transport {
         carry!(self, poll_append_to(cx, memory, most))
     }
 
+    /// Bytes of memory that hold input which could not be passed on yet.
+    pub(crate) fn input_memory(&self) -> usize {
+        match self {
+            Transport::TlsClient(tls) => tls.input_memory(),
+            Transport::TlsBackend(tls) => tls.input_memory(),
+            _ => 0,
+        }
+    }
+
     /// Takes as much of `slices` as it can now. Bytes taken may be held until [`Transport::poll_flush`].
     pub fn poll_write_vectored(
         &mut self,

@@ -10,14 +10,14 @@ use crate::trailers::TrailerRule;
 use crate::upload::Upload;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};
-use sandarac_net::{Body, BodyStep, Client, Response};
+use sandarac_net::{Body, BodyStep, Client, Held, Lease, Response};
 use sandarac_wire::h1::BodyFraming;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-/// Body bytes that may be queued for an origin that reads slowly.
+/// Body bytes that may be queued for an origin that reads slowly; fewer where much is held.
 const UPLOAD_WINDOW: usize = 64 * 1024;
 
 /// Body bytes kept so that a request can be sent again.
@@ -33,8 +33,10 @@ pub(crate) struct Downstream<'a> {
     /// The most bytes the body may have.
     body_limit: u64,
     received: u64,
-    /// The body so far, for sending it again; `None` once it is too long.
+    /// The body so far, for sending it again; `None` once it is too long, or where much is held.
     replay: Option<Vec<u8>>,
+    /// The memory of that, and of what waits for the origin.
+    held: Lease,
     /// The body, or its beginning, if it was received before the fetch.
     gathered: Option<Gathered>,
     /// Whether all of the body was handed to the origin's connection.
@@ -62,8 +64,10 @@ pub(crate) struct Downstream<'a> {
 impl<'a> Downstream<'a> {
     pub(crate) fn new(client: &'a mut (dyn Client + 'a), body_limit: u64) -> Downstream<'a> {
         let remaining = client.body_remaining();
+        let held = client.peer().holder.nothing(Held::Uploads);
         Downstream {
             client,
+            held,
             chunked: remaining.is_none(),
             trailers: None,
             body_limit,
@@ -215,6 +219,7 @@ impl<'a> Downstream<'a> {
             return Err(fault);
         }
         let upload = self.pass_on(cx, origin);
+        self.held.set(origin.queued() + self.replay.as_ref().map_or(0, Vec::capacity));
         // A fault of the origin is not one of the body, which may be sent to another origin.
         self.spoiled = upload.as_ref().err().filter(|fault| !fault.is_origins()).copied();
         if self.spoiled.is_some() {
@@ -229,7 +234,9 @@ impl<'a> Downstream<'a> {
                 match origin.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(_)) => return Err(Fault::NoResponse),
-                    Poll::Pending if origin.queued() > UPLOAD_WINDOW || self.ended => {
+                    Poll::Pending
+                        if self.ended || origin.queued() > self.held.holder().window(UPLOAD_WINDOW) =>
+                    {
                         return Ok(self.awaits_origin(origin));
                     }
                     Poll::Pending => {}
@@ -270,7 +277,10 @@ impl<'a> Downstream<'a> {
                     match &mut self.replay {
                         // What was gathered would be sent again without this.
                         replay if self.gathered.is_some() => *replay = None,
-                        Some(replay) if replay.len() + data.len() <= REPLAY_LIMIT => {
+                        Some(replay)
+                            if replay.len() + data.len() <= REPLAY_LIMIT
+                                && self.held.holder().may_look_ahead() =>
+                        {
                             replay.extend_from_slice(data)
                         }
                         replay => *replay = None,

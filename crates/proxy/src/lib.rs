@@ -20,6 +20,7 @@ mod fragments;
 mod gathered;
 mod handling;
 mod latency;
+mod lender;
 mod listener_tls;
 mod log_throttle;
 mod origin;

@@ -2,6 +2,7 @@
 
 use crate::client_connections::{ClientConnections, Counted};
 use crate::field_counts::FieldCounts;
+use crate::lender::Lender;
 use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::{purge_target, route_of_get};
 use crate::recode::{CodingMemory, InProgress};
@@ -21,7 +22,7 @@ use sandarac_message::caching::BypassReason;
 use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
 use sandarac_message::{Fields, FieldsBuf, Method, RequestHead, Version};
-use sandarac_net::{Account, Cores, Held, Moment, Places, Reserve};
+use sandarac_net::{Account, Cores, Held, Moment, Places};
 use sandarac_policy::{Action, Edits};
 use sandarac_wire::entry::{Effect, Purge as SharedPurge};
 use std::collections::BTreeSet;
@@ -107,31 +108,6 @@ const MAX_HANDSHAKES: usize = 1024;
 /// Bytes that connections may hold before those that hold most of it have to give way, however small the
 /// store is.
 const HELD_IN_ANY_CASE: usize = 8 << 20;
-
-/// The store as that which lends memory for connections.
-pub(crate) struct Lender(pub(crate) Arc<Store>);
-
-impl Reserve for Lender {
-    fn take(&self, bytes: usize) -> bool {
-        self.0.lend(bytes)
-    }
-
-    fn give(&self, bytes: usize) {
-        self.0.lend_anyway(bytes);
-    }
-
-    fn release(&self, bytes: usize) {
-        self.0.take_back(bytes);
-    }
-
-    fn given(&self) -> usize {
-        self.0.lent()
-    }
-
-    fn most(&self) -> usize {
-        self.0.most_lent()
-    }
-}
 
 /// Finds the answer to a challenge by its token.
 pub type ChallengeAnswers = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;

@@ -327,8 +327,8 @@ fn under_memory_pressure_the_streams_of_those_who_hold_most_are_given_up_early()
     let mut modest = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
     let stream = modest.get("/", &[]);
     origin.reached(1);
-    let _clients: Vec<_> = (0..4).map(|_| stuck(&proxy, "/")).collect();
-    origin.reached(401);
+    let _clients: Vec<_> = (0..5).map(|_| stuck(&proxy, "/")).collect();
+    origin.reached(501);
     // Those that remain leave half of what all may hold.
     within("the memory to be free", || {
         let (slow, held) = (proxy.metric("clients_slow"), proxy.metric("held_bytes"));

@@ -17,9 +17,6 @@ use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// Bytes that are read from a backend at a time where nothing may be held ahead.
-const CROWDED_READ: usize = 16 << 10;
-
 /// The most bytes of a request body that are read and dropped to keep a connection, and the time allowed for
 /// it. A response announces a kept connection only if no more than this is to come.
 const DISCARDED: u64 = 64 * 1024;
@@ -91,10 +88,10 @@ impl<'c> Http1Client<'c> {
         service: &'c S,
         connection: &'c mut Connection,
         sessions: &'c Sessions,
+        limits: SessionLimits,
         exchange: &Handover<D>,
     ) -> Http1Client<'c> {
         let Handover { incoming, framing, keep_alive } = exchange;
-        let limits = service.limits(connection.peer.listener);
         let waited_for = WaitedFor::new(&connection.peer.holder);
         let input = connection.peer.holder.holds(Held::Uploads, connection.conn.input_memory());
         Http1Client {
@@ -134,9 +131,10 @@ impl<'c> Http1Client<'c> {
 
     /// Ends the exchange and returns what happens to the connection.
     pub(super) async fn finish(mut self) -> Next {
-        if self.is_cut_off {
+        if self.is_cut_off || self.input.holder().is_cut() {
             return Next::Reset;
         }
+        self.connection.conn.limit_reads(usize::MAX);
         let keep_alive = match self.stage {
             Stage::Begun(Encoded { coding: Coding::UntilClose, .. }) | Stage::Tunnel => return Next::Reset,
             Stage::Ended(encoded) => encoded.keep_alive && !self.body_given_up,
@@ -209,6 +207,7 @@ impl Client for Http1Client<'_> {
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<BodyStep, BodyError>> {
+        self.connection.conn.limit_reads(self.input.holder().read_limit());
         match self.body.poll_step(&mut self.connection.conn, cx) {
             Poll::Ready(step) => {
                 self.body_deadline.clear();
@@ -271,9 +270,14 @@ impl Client for Http1Client<'_> {
         // Looking beyond the next request would mean taking input that no exchange has asked for yet. Where
         // there is no room for what may come, that is left to the system, and the client is seen to leave
         // later.
-        let has_room = conn.input_memory() > 0 || self.input.grow(BUFFER_SIZE);
-        while has_room && (conn.data().is_empty() || !has_body_ended) {
-            match conn.poll_fill(cx) {
+        let holder = self.input.holder();
+        if holder.is_cut() {
+            return Poll::Ready(());
+        }
+        let has_room = conn.input_memory() > 0 || holder.has_room(BUFFER_SIZE);
+        let most = holder.read_limit();
+        while has_room && (conn.data().is_empty() || !has_body_ended && conn.data().len() < most) {
+            match conn.poll_fill_some(cx, most) {
                 Poll::Ready(Ok(received)) if received > 0 => {}
                 Poll::Ready(Ok(_)) if closed_is_left => return Poll::Ready(()),
                 Poll::Ready(Err(why)) if why.kind() != ErrorKind::OutOfMemory => return Poll::Ready(()),
@@ -291,7 +295,8 @@ impl Client for Http1Client<'_> {
     fn interim(&mut self, cx: &mut Context<'_>, status: u16, reason: &[u8], fields: Fields<'_>) {
         // Interim responses are optional (RFC 9110 §15.2), but a client that waits for 100 gets it.
         let is_awaited = status == 100 && self.awaits_continue;
-        if self.version == Version::Http10 || !is_awaited && self.connection.conn.queued() > INTERIM_QUEUE {
+        let has_room = || self.connection.conn.queued() <= self.input.holder().window(INTERIM_QUEUE);
+        if self.version == Version::Http10 || !is_awaited && !has_room() {
             return;
         }
         self.awaits_continue &= status != 100;
@@ -299,6 +304,7 @@ impl Client for Http1Client<'_> {
         encoder::bare_head(&mut head, status, reason, fields);
         // A client that has left is noticed when the final response is written.
         let _ = self.connection.conn.write(cx, &[IoSlice::new(&head)]);
+        self.waited_for.count(&self.connection.conn);
     }
 
     fn begin(&mut self, response: Response<'_>) {
@@ -365,8 +371,13 @@ impl Client for Http1Client<'_> {
         room
     }
 
+    fn keeps(&mut self, bytes: usize) {
+        self.waited_for.kept = bytes;
+        self.waited_for.count(&self.connection.conn);
+    }
+
     fn read_limit(&self) -> usize {
-        if self.input.holder().may_look_ahead() { usize::MAX } else { CROWDED_READ }
+        self.input.holder().read_limit()
     }
 
     fn switch(
@@ -383,6 +394,9 @@ impl Client for Http1Client<'_> {
     }
 
     fn tunnel(&mut self) -> (&mut dyn Duplex, &mut Timer) {
+        // Whoever has the tunnel counts its memory.
+        self.waited_for.count_nothing();
+        self.input.set(0);
         (&mut self.connection.conn, &mut self.connection.timer)
     }
 

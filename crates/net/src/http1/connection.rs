@@ -1,12 +1,13 @@
 //! A client connection: requests are parsed and, if possible, answered in place from memory.
 
 use super::encoder::{self, Coding};
-use crate::account::{Held, Holder, Lease, LeasedHead};
+use crate::account::{Held, Holder, Lease};
+use crate::leased_head::LeasedHead;
 use crate::lent::{Lend, Lent, Spare};
 use crate::response::{Body, Responder, Response};
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::sessions::{Membership, Sessions};
-use crate::{Conn, ListenerId, Output, RateGauge, Timer, Transport};
+use crate::{Conn, ListenerId, Moment, Output, RateGauge, Timer, Transport};
 use sandarac_message::{Span, Version};
 use sandarac_wire::h1::{BodyFraming, Parsed, Refusal, may_be_complete, request};
 use std::cell::RefCell;
@@ -20,9 +21,6 @@ use std::time::{Duration, Instant};
 
 /// Pipelined requests answered before the responses are written.
 const BATCH: usize = 32;
-
-/// Bytes that are queued for a client at most where nothing may be held ahead.
-const CROWDED_WINDOW: usize = 8 << 10;
 
 /// A body is kept until it is written if it has more bytes: a socket seldom takes them at once.
 const LONG: u64 = 256 << 10;
@@ -53,6 +51,8 @@ pub(crate) struct Connection {
     pub(crate) peer: Peer,
     /// Whether [`Conn::data`] is the beginning of an incomplete head.
     partial: bool,
+    /// The memory of that, while it is waited for.
+    input: Option<Box<Lease>>,
     /// Whether the current deadline is for a head rather than for the next request.
     in_head: bool,
     /// Whether the connection ends once the queued output is taken.
@@ -173,8 +173,9 @@ impl Responder for InPlace<'_> {
 impl Connection {
     pub(super) fn new<S: Service>(new: NewConnection, service: &Rc<S>) -> Connection {
         let NewConnection { transport, remote, listener } = new;
+        let holder = service.account().connection();
         Connection {
-            conn: Conn::metered(transport, service.clone()),
+            conn: Conn::of_client(transport, service.clone(), &holder),
             timer: Timer::new(),
             peer: Peer {
                 number: service.number(),
@@ -182,9 +183,10 @@ impl Connection {
                 listener,
                 tls: None,
                 requests: 0,
-                holder: service.account().connection(),
+                holder,
             },
             partial: false,
+            input: None,
             in_head: true,
             close: false,
             is_last: false,
@@ -234,9 +236,10 @@ impl Connection {
                     Poll::Ready(Ok(_)) => {}
                     Poll::Pending => {
                         self.conn.park();
-                        if self.partial {
-                            membership.works();
-                        } else if membership.gives_way(&mut self.conn, self.peer.requests > 0) {
+                        if !self.counts_input() {
+                            return Poll::Ready(Turn::Refused(Refused::Full));
+                        }
+                        if membership.gives_way(&mut self.conn, self.peer.requests, self.partial) {
                             service.gave_way();
                             return Poll::Ready(Turn::Close);
                         }
@@ -267,6 +270,21 @@ impl Connection {
                 return Poll::Ready(turn);
             }
         }
+    }
+
+    /// Counts the memory of input that waits for more. Whether there is room for it.
+    fn counts_input(&mut self) -> bool {
+        let memory = self.conn.input_memory();
+        if memory == 0 {
+            self.input = None;
+            return true;
+        }
+        let held = self.input.get_or_insert_with(|| Box::new(self.peer.holder.nothing(Held::Heads)));
+        let before = held.bytes();
+        if memory <= before {
+            held.set(memory);
+        }
+        memory <= before || held.grow(memory - before)
     }
 
     /// Answers the complete requests in the read buffer, until one cannot be answered from memory.
@@ -320,6 +338,9 @@ impl Connection {
                 }
                 Answer::Deferred(deferred) => {
                     debug_assert_eq!(scratch.output.len(), before, "a part of an answer was left");
+                    if !self.peer.holder.may_look_ahead() {
+                        sessions.end_unfinished(Moment::now());
+                    }
                     let Some(head) = LeasedHead::copy_of(&request.head, &self.peer.holder) else {
                         return Some(Turn::Refused(Refused::Full));
                     };
@@ -334,7 +355,7 @@ impl Connection {
                         return Some(Turn::Refused(Refused::Full));
                     }
                     let incoming = Box::new(Incoming { head, expect_continue, began, deferred });
-                    self.partial = false;
+                    (self.partial, self.input) = (false, None);
                     return Some(Turn::Exchange(Handover { incoming, framing, keep_alive }));
                 }
             }
@@ -366,13 +387,25 @@ impl Connection {
 /// A client that has to take what is queued.
 pub(super) struct WaitedFor {
     rate: RateGauge,
-    /// The memory of the queue that belongs to nothing else.
+    /// The memory of the queue that belongs to nothing else, and what is kept.
     held: Lease,
+    /// Bytes of the response that the exchange keeps meanwhile.
+    pub(super) kept: usize,
 }
 
 impl WaitedFor {
     pub(super) fn new(holder: &Holder) -> WaitedFor {
-        WaitedFor { rate: RateGauge::new(), held: holder.nothing(Held::Responses) }
+        WaitedFor { rate: RateGauge::new(), held: holder.nothing(Held::Responses), kept: 0 }
+    }
+
+    /// Counts what waits for the client.
+    pub(super) fn count(&mut self, conn: &Conn) {
+        self.held.set(conn.output_memory() + self.kept);
+    }
+
+    /// Counts nothing, because something else does.
+    pub(super) fn count_nothing(&mut self) {
+        self.held.set(0);
     }
 }
 
@@ -387,9 +420,9 @@ pub(super) fn poll_room(
     pressure: &AtomicBool,
     waited: &mut WaitedFor,
 ) -> Poll<io::Result<()>> {
-    let WaitedFor { rate, held } = waited;
+    waited.kept = 0;
     if conn.queued() == 0 {
-        held.set(0);
+        waited.count_nothing();
         return Poll::Ready(Ok(()));
     }
     // The client's deadline must not apply to the next wait, for another peer.
@@ -399,9 +432,10 @@ pub(super) fn poll_room(
         }
     };
     let flushed = conn.poll_flush(cx);
-    held.set(conn.copied());
+    waited.count(conn);
+    let WaitedFor { rate, held, .. } = waited;
     // Where nothing may be held ahead, the client has to take what there is first.
-    let window = if held.holder().may_look_ahead() { window } else { window.min(CROWDED_WINDOW) };
+    let window = held.holder().window(window);
     match flushed {
         Poll::Ready(result) => {
             has_room(conn, timer, rate);

@@ -8,16 +8,19 @@ use super::client::{Http1Client, Next};
 use super::connection::{Connection, Handover, InPlace, LAST_REQUEST, NewConnection, Turn, canonical};
 use crate::service::{AcceptTls, Refused, Service};
 use crate::sessions::{Lingering, Membership, Sessions};
-use crate::{Output, Transport, boxed, http2, tls};
+use crate::{Holder, MinimumRate, Output, RateGauge, Timer, Transport, boxed, http2, tls};
 use sandarac_message::Version;
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
 use std::time::Duration;
+
+/// How often a client is judged that holds much.
+const JUDGE_EVERY: Duration = Duration::from_secs(1);
 
 /// How long, and for how many bytes, a client's input is still read before closing, so that closing does not
 /// destroy the response on its way (RFC 9112 §9.6).
@@ -172,10 +175,50 @@ fn exchange<'a, S: Service>(
     exchange: Handover<S::Deferred>,
 ) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
     boxed(|| async move {
-        let mut client = Http1Client::new(service, connection, sessions, &exchange);
-        service.exchange(&mut client, exchange.incoming).await;
+        let limits = service.limits(connection.peer.listener);
+        let holder = connection.peer.holder.clone();
+        let mut client = Http1Client::new(service, connection, sessions, limits, &exchange);
+        judged(
+            service,
+            &holder,
+            limits.min_rate_under_pressure,
+            service.exchange(&mut client, exchange.incoming),
+        )
+        .await;
         client.finish().await
     })
+}
+
+/// Serves an exchange. If its client holds so much that it has to give way, and moves too little meanwhile,
+/// its connection fails, whatever it is that it holds.
+async fn judged<S: Service>(
+    service: &S,
+    holder: &Holder,
+    minimum: MinimumRate,
+    exchange: impl Future<Output = ()>,
+) {
+    let mut exchange = pin!(exchange);
+    let (mut rate, mut timer) = (RateGauge::new(), Timer::new());
+    poll_fn(|cx| {
+        loop {
+            if exchange.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            if !holder.holds_much() || holder.is_cut() {
+                return Poll::Pending;
+            }
+            if !holder.presses() {
+                rate.goes_on(|| holder.moved());
+            } else if rate.waits(holder.moved(), minimum).is_none() {
+                service.cut_off();
+                holder.cut();
+                continue;
+            }
+            timer.set(JUDGE_EVERY);
+            ready!(timer.poll(cx));
+        }
+    })
+    .await;
 }
 
 /// Waits for the client to take the queued output; false if it does not.
@@ -296,7 +339,8 @@ async fn begin_tls<S: Service>(
         return BeginTls::NotTls;
     }
     let Some((stream, received)) = connection.conn.take_stream() else { return BeginTls::Failed };
-    match tls::accept(stream, received, &tls.config, sessions, &running, &mut connection.timer).await {
+    let Connection { timer, peer, .. } = &mut *connection;
+    match tls::accept(stream, received, &tls.config, sessions, &running, timer, &peer.holder).await {
         // The certificate in the handshake was the answer; HTTP is not spoken (RFC 8737 §3).
         Ok((stream, _)) if stream.state().alpn_protocol() == Some(ACME_TLS) => BeginTls::Failed,
         Ok((stream, peer)) => {

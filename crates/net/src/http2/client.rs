@@ -288,7 +288,7 @@ impl Client for Http2Client {
     }
 
     fn read_limit(&self) -> usize {
-        self.stream.streams.borrow().read_limit()
+        self.stream.streams.borrow().read_limit().min(self.peer.holder.read_limit())
     }
 
     fn switch(
@@ -380,6 +380,11 @@ impl Duplex for StreamIo {
 
     fn queued(&self) -> usize {
         self.streams.borrow().queued(self.id)
+    }
+
+    fn memory(&self) -> usize {
+        // The session counts what its streams hold.
+        0
     }
 
     fn sent(&self) -> u64 {

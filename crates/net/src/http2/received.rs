@@ -3,7 +3,7 @@
 use super::client::{Http2Client, RequestBody};
 use super::in_place::{InPlace, Place};
 use super::streams::Streams;
-use crate::account::LeasedHead;
+use crate::leased_head::LeasedHead;
 use crate::panics::PanicPart;
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
 use crate::task::spawn;

@@ -197,11 +197,11 @@ impl<'s, S: Service> Session<'s, S> {
     /// client is told, which has to be written.
     fn gives_way(&mut self) -> bool {
         let mut streams = self.streams.borrow_mut();
-        if self.end.is_some() || self.partial.is_some() || self.conn.queued() > 0 || !streams.is_idle() {
+        if self.end.is_some() || self.conn.queued() > 0 || !streams.is_idle() {
             self.membership.works();
             return false;
         }
-        if !self.membership.gives_way(self.conn, self.peer.requests > 0) {
+        if !self.membership.gives_way(self.conn, self.peer.requests, self.partial.is_some()) {
             return false;
         }
         self.service.gave_way();
@@ -213,8 +213,8 @@ impl<'s, S: Service> Session<'s, S> {
     /// Counts what the streams hold.
     fn count_held(&mut self) {
         let (responses, uploads) = self.streams.borrow().held_bytes();
-        self.responses.set(responses);
-        self.uploads.set(uploads);
+        self.responses.set(responses + self.conn.output_memory());
+        self.uploads.set(uploads + self.conn.input_memory());
     }
 
     /// Ends the connection in order, if the process ends or the connection has served enough requests.
@@ -308,6 +308,9 @@ impl<'s, S: Service> Session<'s, S> {
                 Some(Event::Request { stream, request, priority, end_stream }) => {
                     self.peer.requests += 1;
                     self.idle_since = now;
+                    if !self.peer.holder.may_look_ahead() {
+                        self.membership.sessions.end_unfinished(now);
+                    }
                     let received =
                         ReceivedRequest { id: stream, request, priority, has_ended: end_stream, began };
                     let mut place = Place { streams, output, block, is_open };

@@ -102,7 +102,7 @@ impl Streams {
     /// Bytes of responses that wait for the client, and of request bodies that wait for exchanges. Nothing
     /// else counts them.
     pub(super) fn held_bytes(&self) -> (usize, usize) {
-        (self.copied + self.waiting, self.held)
+        (self.copied + self.waiting + self.out.capacity(), self.held + self.wire.input_memory())
     }
 
     /// Whether no stream is open.

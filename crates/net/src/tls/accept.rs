@@ -7,11 +7,12 @@ use super::side::ServerSide;
 use super::stream::TlsStream;
 use crate::byte_queue::ByteQueue;
 use crate::sessions::Sessions;
-use crate::{Stream, Timer};
+use crate::{Held, Holder, Stream, Timer};
 use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert, UnbufferedServerConnection};
 use rustls::sign::CertifiedKey;
 use std::future::poll_fn;
+use std::io;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -19,6 +20,13 @@ use std::time::Duration;
 
 /// How long a handshake may still take while the process drains.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
+
+/// The longest ClientHello, with its records. With keys for two groups, tickets and its encrypted copy (ECH), a
+/// browser sends less than 4 KiB.
+const MAX_HELLO: usize = 16 << 10;
+
+/// Bytes of memory of a handshake, beside the messages that have not come whole.
+const HANDSHAKE: usize = 12 << 10;
 
 /// Serves a TLS handshake until `timer` ends, or too many others are `running`. `received` is what was read already. Whatever
 /// TLS has to tell the client about a failure is sent.
@@ -29,14 +37,19 @@ pub(crate) async fn accept(
     sessions: &Sessions,
     running: &Running<'_>,
     timer: &mut Timer,
+    holder: &Holder,
 ) -> Result<(TlsStream<ServerSide>, TlsPeer), HandshakeFault> {
+    let handshakes = &sessions.handshakes;
+    if !holder.may_look_ahead() {
+        handshakes.end_stalled();
+    }
+    let mut held = holder.lease(Held::Handshakes, HANDSHAKE).ok_or(HandshakeFault::Crowded)?;
     let asked = Arc::new(RecordsServerName { inner: config.cert_resolver.clone(), name: OnceLock::new() });
     let mut config = ServerConfig::clone(config);
     config.cert_resolver = asked.clone();
     let side = UnbufferedServerConnection::new(Arc::new(config)).map_err(HandshakeFault::Tls)?;
     let mut tls = TlsStream::new(stream, side, received);
 
-    let handshakes = &sessions.handshakes;
     let mut ends = |cx: &mut std::task::Context<'_>| {
         if sessions.draining() {
             timer.set_earlier(LAST_HANDSHAKE);
@@ -51,7 +64,10 @@ pub(crate) async fn accept(
         let mut turn = pin!(handshakes.turn());
         poll_fn(|cx| match turn.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(Ok(())),
-            Poll::Pending => ends(cx).map_or(Poll::Pending, |fault| Poll::Ready(Err(fault))),
+            Poll::Pending => {
+                tls.park();
+                ends(cx).map_or(Poll::Pending, |fault| Poll::Ready(Err(fault)))
+            }
         })
         .await?;
         match tls.advance_handshake() {
@@ -63,15 +79,23 @@ pub(crate) async fn accept(
                 return Err(HandshakeFault::Tls(error));
             }
         }
+        let is_hello = asked.name.get().is_none();
         poll_fn(|cx| match tls.poll_receive(cx) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(HandshakeFault::Closed)),
+            Poll::Ready(Ok(_)) if is_hello && tls.unprocessed() > MAX_HELLO => {
+                let why = "the ClientHello is longer than 16 KiB";
+                Poll::Ready(Err(HandshakeFault::Io(io::Error::new(io::ErrorKind::InvalidData, why))))
+            }
             Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
             Poll::Ready(Err(error)) => Poll::Ready(Err(HandshakeFault::Io(error))),
-            Poll::Pending => ends(cx).map_or(Poll::Pending, |fault| Poll::Ready(Err(fault))),
+            Poll::Pending => {
+                held.set(HANDSHAKE + tls.unprocessed());
+                ends(cx).map_or(Poll::Pending, |fault| Poll::Ready(Err(fault)))
+            }
         })
         .await?;
     }
-    let peer = TlsPeer::of(tls.state(), asked.name.get().map(|name| &**name));
+    let peer = TlsPeer::of(tls.state(), asked.name.get().and_then(Option::as_deref));
     let peer = peer.ok_or_else(|| HandshakeFault::Tls(rustls::Error::HandshakeNotComplete))?;
     Ok((tls, peer))
 }
@@ -81,15 +105,14 @@ pub(crate) async fn accept(
 #[derive(Debug)]
 struct RecordsServerName {
     inner: Arc<dyn ResolvesServerCert>,
-    name: OnceLock<Box<str>>,
+    /// Set once the ClientHello has come; `None` if it names nobody.
+    name: OnceLock<Option<Box<str>>>,
 }
 
 impl ResolvesServerCert for RecordsServerName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        if let Some(name) = hello.server_name() {
-            // A second ClientHello (RFC 8446 §4.1.4) asks for the same name.
-            let _ = self.name.set(name.to_ascii_lowercase().into());
-        }
+        // A second ClientHello (RFC 8446 §4.1.4) asks for the same name.
+        let _ = self.name.set(hello.server_name().map(|name| name.to_ascii_lowercase().into()));
         self.inner.resolve(hello)
     }
 

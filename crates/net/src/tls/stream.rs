@@ -75,6 +75,16 @@ impl<S: Side> TlsStream<S> {
         }
     }
 
+    /// Bytes of memory that hold what was received and not read.
+    pub(crate) fn input_memory(&self) -> usize {
+        self.records.memory() + self.opened.capacity()
+    }
+
+    /// Bytes that were received and not processed.
+    pub(super) fn unprocessed(&self) -> usize {
+        self.records.data().len()
+    }
+
     /// What was negotiated.
     pub fn state(&self) -> &CommonState {
         &self.side

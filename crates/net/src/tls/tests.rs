@@ -1,6 +1,8 @@
 //! TLS over loopback connections, between our two sides and with rustls's own blocking streams.
 
 use super::{ClientSide, HandshakeFault, ServerSide, TlsPeer, TlsStream, accept, connect};
+use crate::account::tests::Cache;
+use crate::account::{Account, Held};
 use crate::byte_queue::ByteQueue;
 use crate::sessions::Sessions;
 use crate::{Stream, Timer, Unread};
@@ -10,6 +12,7 @@ use rustls::{ClientConfig, HandshakeKind, NamedGroup, ProtocolVersion, RootCertS
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -63,9 +66,20 @@ async fn accept_on(stream: Stream, config: &Arc<ServerConfig>) -> Accepted {
 }
 
 async fn accept_until(stream: Stream, config: &Arc<ServerConfig>, timer: &mut Timer) -> Accepted {
+    let account = Account::new(Cache::of(48 << 20));
+    accept_within(stream, config, timer, &account).await
+}
+
+async fn accept_within(
+    stream: Stream,
+    config: &Arc<ServerConfig>,
+    timer: &mut Timer,
+    account: &Arc<Account>,
+) -> Accepted {
     let sessions = Sessions::default();
     let running = sessions.handshakes.enter(1024, Waker::noop());
-    accept(stream, ByteQueue::default(), config, &sessions, &running, timer).await
+    let holder = account.connection();
+    accept(stream, ByteQueue::default(), config, &sessions, &running, timer, &holder).await
 }
 
 /// Both sides of a connection after the handshake.
@@ -116,6 +130,42 @@ async fn write<S: super::side::Side>(tls: &mut TlsStream<S>, mut slices: &[&[u8]
 /// Bytes without a period that a mistake of order could hide in.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len as u32).flat_map(|at| at.wrapping_mul(2_654_435_761).to_le_bytes()).take(len).collect()
+}
+
+/// The header of a record with so many bytes of a handshake.
+fn record(len: u16) -> [u8; 5] {
+    let [high, low] = len.to_be_bytes();
+    [22, 3, 1, high, low]
+}
+
+/// Regression: 64 KiB of a ClientHello that does not end were kept for each of thousands of connections, and
+/// counted nowhere.
+#[test]
+fn an_unfinished_hello_is_counted_and_none_is_longer_than_16_kib() {
+    run(async {
+        let (server, _) = configs(&TLS13);
+        let account = Account::new(Cache::of(48 << 20));
+        let (mut socket, accepted) = sockets();
+        // A ClientHello of 32 KiB (RFC 8446 §4).
+        let mut hello = vec![0; 15_000];
+        hello[..4].copy_from_slice(&[1, 0, 0x80, 0]);
+        socket.write_all(&record(15_000)).unwrap();
+        socket.write_all(&hello).unwrap();
+        let mut timer = Timer::new();
+        timer.set(Duration::from_secs(20));
+        let mut accepting = pin!(accept_within(accepted, &server, &mut timer, &account));
+        let counted = poll_fn(|cx| match accepting.as_mut().poll(cx) {
+            Poll::Ready(_) => Poll::Ready(false),
+            Poll::Pending if account.of(Held::Handshakes) > 15_000 => Poll::Ready(true),
+            Poll::Pending => Poll::Pending,
+        });
+        assert!(counted.await);
+        socket.write_all(&record(2000)).unwrap();
+        socket.write_all(&[0; 2000]).unwrap();
+        let refused = accepting.await.err().expect("it is too long");
+        assert_eq!(refused.to_string(), "the ClientHello is longer than 16 KiB");
+        assert_eq!(account.bytes(), 0);
+    });
 }
 
 #[test]

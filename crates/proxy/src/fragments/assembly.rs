@@ -9,7 +9,7 @@ use bytes::Bytes;
 use sandarac_cache::Object;
 use sandarac_esi::{Include, escape_html};
 use sandarac_message::{FieldsBuf, Piece};
-use sandarac_net::{Body, BodyBroken, Held, Lease};
+use sandarac_net::{Body, BodyBroken, Held};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
@@ -44,7 +44,7 @@ pub(crate) struct Assembly {
     /// How many of these are fragments that were asked for.
     fragments: usize,
     /// Bytes of text among them.
-    text: Lease,
+    text: usize,
     /// How the source has ended, if it has.
     ended: Option<Result<(), BodyBroken>>,
     /// Whether the bytes of files are needed.
@@ -63,15 +63,14 @@ enum Item {
 impl Assembly {
     /// The page from `source`. `in_memory` if the bytes of all pieces are needed.
     pub(crate) fn new(page: Rc<Page>, source: Source, in_memory: bool) -> Assembly {
-        let (items, text) = (VecDeque::new(), page.holder().nothing(Held::Text));
         Assembly {
             page,
             source,
             first: None,
             unjoined: None,
-            items,
+            items: VecDeque::new(),
             fragments: 0,
-            text,
+            text: 0,
             ended: None,
             in_memory,
         }
@@ -105,6 +104,7 @@ impl Assembly {
     fn poll_joined(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
         let mut one: Option<Piece> = None;
         let mut joined = Vec::new();
+        let most = self.page.holder().read_limit().min(JOINED);
         loop {
             let next = match self.unjoined.take() {
                 Some(next) => Poll::Ready(Some(next)),
@@ -116,23 +116,25 @@ impl Assembly {
                     return Poll::Ready(Some(Ok(piece)));
                 }
                 (Poll::Ready(Some(Ok(piece))), None) => one = Some(piece),
-                (Poll::Ready(Some(Ok(piece))), Some(first)) if is_small(&piece) => {
+                (Poll::Ready(Some(Ok(piece))), Some(first))
+                    if is_small(&piece) && first.len().max(joined.len()) + piece.len() <= most =>
+                {
                     if joined.is_empty() {
-                        joined.reserve(JOINED);
+                        joined.reserve_exact(most);
                         joined.extend_from_slice(first.bytes().unwrap_or_default());
                     }
                     joined.extend_from_slice(piece.bytes().unwrap_or_default());
-                    if joined.len() >= JOINED {
-                        return Poll::Ready(Some(Ok(Bytes::from(joined).into())));
-                    }
                 }
                 (next, None) => return next,
                 (next, Some(_)) => {
                     if let Poll::Ready(Some(next)) = next {
                         self.unjoined = Some(next);
                     }
-                    let piece = if joined.is_empty() { one } else { Some(Bytes::from(joined).into()) };
-                    return Poll::Ready(piece.map(Ok));
+                    if joined.is_empty() {
+                        return Poll::Ready(one.map(Ok));
+                    }
+                    let joined = self.page.holder().keep(Held::Text, joined.into_boxed_slice());
+                    return Poll::Ready(Some(Ok(joined.into())));
                 }
             }
         }
@@ -170,7 +172,7 @@ impl Assembly {
                 }
             };
             if let Item::Text(text) = &item {
-                self.text.set(self.text.bytes() + text.len());
+                self.text += text.len();
             }
             self.items.push_back(item);
         }
@@ -199,14 +201,14 @@ impl Assembly {
         };
         match self.source {
             Source::Template(..) => self.fragments < AHEAD && self.items.len() < parts,
-            Source::Stream { .. } => self.text.bytes() < text && self.items.len() < parts,
+            Source::Stream { .. } => self.text < text && self.items.len() < parts,
         }
     }
 
     /// Drops the first item. If it was a fragment, the next one is asked for.
     fn pop(&mut self) {
         match self.items.pop_front() {
-            Some(Item::Text(text)) => self.text.set(self.text.bytes() - text.len()),
+            Some(Item::Text(text)) => self.text -= text.len(),
             Some(Item::Fragment(_)) => {
                 self.fragments -= 1;
                 let unasked = self.items.iter_mut().find(|item| matches!(item, Item::Include(_)));
@@ -247,7 +249,7 @@ impl Assembly {
                     piece
                 }
                 Some(Item::File(file)) => match ready!(file.poll_bytes(cx)) {
-                    Some(Ok(bytes)) => Some(bytes.into()),
+                    Some(Ok(bytes)) => Some(self.page.holder().keep(Held::Text, bytes).into()),
                     Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
                     None => {
                         self.pop();

@@ -2,9 +2,8 @@
 
 use super::answered::judge;
 use super::pipe::{PipeWriter, WINDOW};
-use bytes::Bytes;
 use sandarac_message::{Fields, FieldsBuf, Piece};
-use sandarac_net::{BodyError, BodyStep, Client, Duplex, Peer, Response, Timer};
+use sandarac_net::{BodyError, BodyStep, Client, Duplex, Held, Peer, Response, Timer};
 use sandarac_wire::h1::Refusal;
 use std::io;
 use std::ops::Range;
@@ -86,7 +85,8 @@ impl Client for FragmentClient {
     }
 
     fn write(&mut self, _: &mut Context<'_>, piece: &[u8]) -> io::Result<()> {
-        self.push(Bytes::copy_from_slice(piece).into())
+        let copy: Box<[u8]> = piece.into();
+        self.push(self.peer.holder.keep(Held::Fragments, copy).into())
     }
 
     fn share(&mut self, _: &mut Context<'_>, piece: Piece) -> io::Result<()> {
@@ -105,7 +105,7 @@ impl Client for FragmentClient {
     }
 
     fn read_limit(&self) -> usize {
-        WINDOW
+        self.peer.holder.read_limit().min(WINDOW)
     }
 
     fn switch(&mut self, _: &mut Context<'_>, _: u16, _: &[u8], _: Fields<'_>) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::failure::FragmentFailure;
 use sandarac_message::Piece;
-use sandarac_net::{Held, Holder, Lease};
+use sandarac_net::Holder;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -16,8 +16,9 @@ struct State {
     /// The judgment of the head, once there is one.
     head: Option<Result<(), FragmentFailure>>,
     pieces: VecDeque<Piece>,
-    /// Bytes in them.
-    bytes: Lease,
+    /// Bytes in them. Those of memory that belongs to nothing else are leased.
+    bytes: usize,
+    holder: Holder,
     /// Whether the fragment has ended, and if so, whether it is whole.
     ended: Option<bool>,
     /// Whether the reader is gone.
@@ -37,7 +38,8 @@ pub(super) fn pipe(holder: &Holder) -> (PipeWriter, PipeReader) {
     let state = Rc::new(RefCell::new(State {
         head: None,
         pieces: VecDeque::new(),
-        bytes: holder.nothing(Held::Fragments),
+        bytes: 0,
+        holder: holder.clone(),
         ended: None,
         is_abandoned: false,
         reader: None,
@@ -74,8 +76,7 @@ impl PipeWriter {
         if state.is_abandoned {
             return false;
         }
-        let bytes = state.bytes.bytes() + piece.len();
-        state.bytes.set(bytes);
+        state.bytes += piece.len();
         state.pieces.push_back(piece);
         wake(&mut state.reader);
         true
@@ -97,7 +98,7 @@ impl PipeWriter {
     /// its turn, the reader has to wait for it.
     pub(super) fn poll_room(&self, cx: &Context<'_>, window: usize) -> Poll<()> {
         let mut state = self.0.borrow_mut();
-        let may_wait = || state.bytes.bytes() <= window && state.bytes.holder().may_look_ahead();
+        let may_wait = || state.bytes <= window && state.holder.may_look_ahead();
         if state.is_abandoned || state.reader.is_some() || may_wait() {
             return Poll::Ready(());
         }
@@ -142,8 +143,7 @@ impl PipeReader {
     pub(super) fn poll_piece(&self, cx: &Context<'_>) -> Poll<Option<Result<Piece, FragmentFailure>>> {
         let mut state = self.0.borrow_mut();
         if let Some(piece) = state.pieces.pop_front() {
-            let bytes = state.bytes.bytes() - piece.len();
-            state.bytes.set(bytes);
+            state.bytes -= piece.len();
             wake(&mut state.writer);
             return Poll::Ready(Some(Ok(piece)));
         }
@@ -164,7 +164,6 @@ impl Drop for PipeReader {
         let mut state = self.0.borrow_mut();
         state.is_abandoned = true;
         state.pieces.clear();
-        state.bytes.set(0);
         wake(&mut state.writer);
     }
 }

@@ -77,7 +77,7 @@ impl Drop for Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::Lender;
+    use crate::lender::Lender;
     use sandarac_cache::{Settings, Store};
     use sandarac_coding::Decoder;
     use sandarac_message::codings::Coding;

@@ -3,7 +3,7 @@
 use super::MAX_APPENDED;
 use super::queue::Spool;
 use super::space::SpoolSpace;
-use crate::shared::Lender;
+use crate::lender::Lender;
 use sandarac_balance::Random;
 use sandarac_cache::{Settings, Store};
 use sandarac_message::Piece;

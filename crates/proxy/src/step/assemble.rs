@@ -101,12 +101,11 @@ pub(super) async fn passing(
     down: &mut Downstream<'_>,
     status: u16,
     fields: FieldsBuf,
-    mut link: OriginLink,
+    link: OriginLink,
     pool: PoolId,
 ) -> Result<Sent, Fault> {
-    link.limit_reads(down.client.read_limit());
     let between_bytes = exchange.site.pool_by_id(pool).timeouts.between_bytes;
-    let body = LinkBody::new(link, between_bytes);
+    let body = LinkBody::new(link, between_bytes, &down.client.peer().holder);
     let source = Some(Source::stream(Box::new(body))).filter(|_| exchange.request.method != Method::Head);
     let page = PageResponse { status, reason: Box::default(), fields, own: None, age: None, source };
     send(exchange, down, page).await
@@ -153,7 +152,7 @@ pub(super) async fn send(
         let body = ObjectBody::Assembled(Box::new(assembly));
         match form {
             RelayForm::Recoded(Some(transform)) => {
-                ObjectBody::Recoded(Box::new(RecodedBody::new(body, *transform)))
+                ObjectBody::Recoded(Box::new(RecodedBody::new(body, *transform, &down.client.peer().holder)))
             }
             _ => body,
         }

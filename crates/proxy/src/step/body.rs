@@ -8,7 +8,7 @@ use sandarac_cache::{Broken, Object, Reader};
 use sandarac_message::hop::is_event_stream;
 use sandarac_message::recoding::{Uncompressed, recode_trailers};
 use sandarac_message::{FieldsBuf, Piece};
-use sandarac_net::{Body, BodyBroken};
+use sandarac_net::{Body, BodyBroken, Held, Holder};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,12 +77,14 @@ pub(crate) struct RecodedBody {
     /// What was recoded before the response began.
     first: Option<Piece>,
     ended: bool,
+    /// The holder for whom it is made.
+    holder: Holder,
 }
 
 impl RecodedBody {
     /// A body that is recoded by `transform`.
-    pub(crate) fn new(body: ObjectBody, transform: Transform) -> RecodedBody {
-        RecodedBody { body, transform, first: None, ended: false }
+    pub(crate) fn new(body: ObjectBody, transform: Transform, holder: &Holder) -> RecodedBody {
+        RecodedBody { body, transform, first: None, ended: false, holder: holder.clone() }
     }
 
     /// Ready once the first block is recoded, so that a body that is not in its coding can still be answered by a fault.
@@ -126,7 +128,10 @@ impl RecodedBody {
             };
             match out {
                 Ok(out) if out.is_empty() => {}
-                Ok(out) => return Poll::Ready(Ok(Some(Bytes::from(out).into()))),
+                Ok(out) => {
+                    let out = self.holder.keep(Held::Responses, out.into_boxed_slice());
+                    return Poll::Ready(Ok(Some(out.into())));
+                }
                 Err(reason) => return Poll::Ready(Err(Unread::Uncoded(reason))),
             }
         }

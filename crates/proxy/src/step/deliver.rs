@@ -352,7 +352,7 @@ pub(crate) async fn deliver(
         Some((head, Some(transform))) => {
             let body = body_to_recode(&object, reader.take(), exchange.trailers())?;
             let may_fail = transform.decodes() && !hop::is_event_stream(head.shown());
-            let mut body = RecodedBody::new(body, transform);
+            let mut body = RecodedBody::new(body, transform, &down.client.peer().holder);
             if may_fail {
                 first_block(&mut body, down).await?;
             }

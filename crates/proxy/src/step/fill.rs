@@ -128,7 +128,9 @@ async fn fill(
             if writer.poll_room(cx, now).is_pending() {
                 // Readers decide the pace now, for as long as the store permits. Then the next poll cuts them
                 // off.
-                held_up = true;
+                if !std::mem::replace(&mut held_up, true) {
+                    link.park();
+                }
                 timer.set(writer.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
                 std::task::ready!(timer.poll(cx));
                 continue;
@@ -141,6 +143,7 @@ async fn fill(
                 Poll::Ready(Ok(Some(trailers))) => return Poll::Ready(Ending::Whole(trailers)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Ending::of(&error)),
                 Poll::Pending => {
+                    link.park();
                     std::task::ready!(timer.poll(cx));
                     return Poll::Ready(Ending::BrokenOff);
                 }
@@ -169,6 +172,7 @@ fn read(
             return Poll::Ready(Ok((link.remaining() == Some(0)).then(FieldsBuf::new)));
         }
     }
+    link.limit_reads(writer.read_limit());
     Poll::Ready(Ok(match std::task::ready!(link.poll_body(cx))? {
         BodyStep::Data(range) => {
             writer.append(link.piece(&range));

@@ -8,14 +8,14 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
 use sandarac_message::{Fields, Method, hop, members};
-use sandarac_net::{Duplex, Timer};
+use sandarac_net::{Duplex, Held, Lease, Timer};
 use sandarac_policy::PoolId;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Bytes that may be queued for one side before reading from the other pauses.
+/// Bytes that may be queued for one side before reading from the other pauses; fewer where much is held.
 const WINDOW: usize = 64 * 1024;
 
 /// Requests the client's protocol from a backend, and opens the tunnel if the backend agrees. If not, its
@@ -61,8 +61,9 @@ pub(crate) async fn pipe(
     switched.await.map_err(|_| Fault::ClientGone)?;
     poll_fn(|cx| down.client.poll_room(cx, WINDOW)).await.map_err(|_| Fault::ClientGone)?;
     let idle = *exchange.site.config.timeouts.tunnel;
+    let held = down.client.peer().holder.nothing(Held::Tunnels);
     let (client, timer) = down.client.tunnel();
-    let (bytes, in_order) = tunnel(client, timer, arrived.link.tunnel(), idle).await;
+    let (bytes, in_order) = tunnel(client, timer, arrived.link.tunnel(), idle, held).await;
     if in_order {
         down.client.end_tunnel();
     }
@@ -88,6 +89,7 @@ async fn tunnel(
     timer: &mut Timer,
     origin: &mut dyn Duplex,
     idle: Duration,
+    mut held: Lease,
 ) -> (u64, bool) {
     let reset_when_dropped = |client: &mut dyn Duplex, origin: &mut dyn Duplex, reset| {
         client.reset_when_dropped(reset);
@@ -101,7 +103,14 @@ async fn tunnel(
     timer.set(idle);
     let in_order = poll_fn(|cx| {
         loop {
-            let moved = down.poll(up, cx, origin, client) | up.poll(down, cx, client, origin);
+            let holder = held.holder();
+            if holder.is_cut() {
+                return Poll::Ready(false);
+            }
+            let (window, most) = (holder.window(WINDOW), holder.read_limit());
+            client.limit_reads(most);
+            origin.limit_reads(most);
+            let moved = down.poll(up, cx, origin, client, window) | up.poll(down, cx, client, origin, window);
             // A side that failed accepts nothing more.
             if down == Direction::Failing {
                 up = Direction::Cut;
@@ -112,6 +121,7 @@ async fn tunnel(
                 return Poll::Ready(down == Direction::Ended && up == Direction::Ended);
             }
             if !moved {
+                held.set(client.memory() + origin.memory());
                 return timer.poll(cx).map(|()| false);
             }
             timer.set(idle);
@@ -151,11 +161,12 @@ impl Direction {
         cx: &mut Context<'_>,
         from: &mut dyn Duplex,
         to: &mut dyn Duplex,
+        window: usize,
     ) -> bool {
         if self.is_over() {
             return false;
         }
-        self.advance(back, cx, from, to).unwrap_or_else(|_| {
+        self.advance(back, cx, from, to, window).unwrap_or_else(|_| {
             *self = Direction::Cut;
             true
         })
@@ -168,6 +179,7 @@ impl Direction {
         cx: &mut Context<'_>,
         from: &mut dyn Duplex,
         to: &mut dyn Duplex,
+        window: usize,
     ) -> io::Result<bool> {
         let mut moved = false;
         if to.queued() > 0 {
@@ -176,7 +188,7 @@ impl Direction {
                     result?;
                     moved = true;
                 }
-                Poll::Pending if to.queued() > WINDOW => {
+                Poll::Pending if to.queued() > window => {
                     from.park();
                     return Ok(false);
                 }

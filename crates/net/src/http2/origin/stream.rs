@@ -255,6 +255,10 @@ impl Duplex for OriginStream {
         OriginStream::queued(self)
     }
 
+    fn memory(&self) -> usize {
+        self.taken.capacity() + OriginStream::queued(self)
+    }
+
     fn sent(&self) -> u64 {
         OriginStream::sent(self)
     }

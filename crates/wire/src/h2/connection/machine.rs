@@ -174,6 +174,11 @@ impl Connection {
         self.phase == Phase::Frames && self.block.is_none()
     }
 
+    /// Bytes of memory that hold a header block which has not arrived whole.
+    pub fn input_memory(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.bytes.capacity())
+    }
+
     /// The initial receive window of a stream that opens now, as the peer knows it.
     pub(super) fn initial_receive_window(&self) -> u32 {
         if self.ours_acknowledged { self.ours.initial_window_size } else { DEFAULT_WINDOW }

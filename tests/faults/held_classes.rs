@@ -1,0 +1,239 @@
+//! What each class of memory is: the process is made to hold one, what is leased is what the allocator has given
+//! out, and those who hold most give way. Clients come over a Unix socket, where the system holds little for
+//! them.
+
+use std::thread;
+use std::time::Duration;
+
+use sandarac_test_support::{Conn, Listener, Origin, Reply, Sandarac, TempDir, get, reply, within};
+
+use super::{sandarac, site};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Sandarac with 64 MiB before `backend`, which assembles pages.
+fn before(dir: &TempDir, backend: &str) -> Sandarac {
+    let config = site(backend, "first_byte_timeout = \"120s\"", "[cache]\nmemory = \"64MiB\"\n")
+        .replacen("127.0.0.1:0", &format!("unix:{}", dir.join("front").display()), 1)
+        .replacen("pool = \"app\"\n", "pool = \"app\"\nfragments = true\n", 1);
+    sandarac().config(config).start()
+}
+
+/// A client that has had a response.
+fn client(proxy: &Sandarac) -> Conn {
+    let mut client = proxy.connect();
+    client.set_write_patience(Duration::from_millis(500));
+    client.get("/small").expect(200);
+    client
+}
+
+/// Bytes that are leased, of all classes, and bytes that are allocated.
+fn holds(proxy: &Sandarac) -> (u64, u64) {
+    (proxy.metric("held_bytes"), proxy.metric("process_allocated_memory_bytes"))
+}
+
+/// Has `count` clients do `act`, each in a thread of its own, and waits until they hold `least` bytes of a
+/// class, and what is leased has grown by what is allocated since, within a tenth.
+#[track_caller]
+fn lease(proxy: &Sandarac, count: usize, class: &str, least: u64, act: fn(&mut Conn)) -> Vec<Conn> {
+    let clients: Vec<Conn> = (0..count).map(|_| client(proxy)).collect();
+    let before = holds(proxy);
+    let acting: Vec<_> = clients
+        .into_iter()
+        .map(|mut client| {
+            thread::spawn(move || {
+                act(&mut client);
+                client
+            })
+        })
+        .collect();
+    let clients = acting.into_iter().map(|acting| acting.join().expect("no panic")).collect();
+    within(&format!("{class} to be leased"), || {
+        let (held, allocated) = holds(proxy);
+        let (held, grown) = (held - before.0.min(held), allocated.saturating_sub(before.1));
+        let of_class = proxy.metric_of("held_bytes", class);
+        let is_all = held * 10 > grown * 9 && held * 10 < grown * 11;
+        if of_class > least && !is_all {
+            eprintln!("{class}: {of_class} bytes, {held} leased in all, {grown} allocated");
+        }
+        (of_class > least && is_all).then_some(())
+    });
+    clients
+}
+
+fn small() -> Reply {
+    reply(200).cache("max-age=600").body("small")
+}
+
+const UPGRADE: &str = "GET /tunnel HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// An origin that switches to another protocol, and sends 4 MiB of it.
+fn tunnels() -> Origin {
+    Origin::new(|request| match request.path() {
+        "/small" => small(),
+        _ => {
+            let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+            Reply::verbatim([head.as_bytes(), &vec![b't'; 4 << 20]].concat()).hang()
+        }
+    })
+}
+
+/// Before, a tunnel held 180 KiB, and none of it was counted.
+#[test]
+fn data_in_tunnels() {
+    let origin = tunnels();
+    let dir = TempDir::new();
+    let proxy = before(&dir, &origin.url());
+    let mut clients = lease(&proxy, 40, "tunnels", 3 * MIB, |client| _ = client.send(UPGRADE));
+    // It goes on where it was.
+    let first = &mut clients[0];
+    assert_eq!(first.response_head().status, 101);
+    assert!(first.read(4 << 20).iter().all(|byte| *byte == b't'));
+}
+
+/// Before, tunnels never gave way.
+#[test]
+fn tunnels_that_hold_most_and_move_nothing_give_way() {
+    let origin = tunnels();
+    let dir = TempDir::new();
+    let proxy = before(&dir, &origin.url());
+    let mut idle = client(&proxy);
+    idle.send("GET /silent HTTP/1.1\r\nHost: a\r\n\r\n");
+    let clients: Vec<Conn> = (0..250)
+        .map(|_| {
+            let mut client = client(&proxy);
+            client.send(UPGRADE);
+            client
+        })
+        .collect();
+    within("some to give way", || (proxy.metric("clients_slow") > 0).then_some(()));
+    let of_limit = || proxy.metric("held_bytes") <= proxy.metric("held_limit_bytes") / 2;
+    within("the memory to be free", || of_limit().then_some(()));
+    drop(clients);
+    within("all to be free", || (proxy.metric_of("held_bytes", "tunnels") == 0).then_some(()));
+}
+
+/// Before, what waited for a backend over HTTP/1.1, and what was kept to be sent again, was not counted: 170 KiB.
+#[test]
+fn data_ahead_of_a_backend_that_does_not_read() {
+    let listener = Listener::new();
+    let url = listener.url();
+    thread::spawn(move || {
+        let mut deaf = Vec::new();
+        loop {
+            let mut backend = listener.accept();
+            if backend.request().path() == "/small" {
+                backend
+                    .send("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 5\r\n\r\nsmall");
+            }
+            deaf.push(backend);
+        }
+    });
+    let dir = TempDir::new();
+    let proxy = before(&dir, &url);
+    lease(&proxy, 40, "uploads", 2 * MIB, |client| {
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8000000\r\n\r\n");
+        let _ = client.try_send(vec![b'u'; 8_000_000]);
+    });
+}
+
+/// Before, they were not counted: 3000 clients held 96 MiB.
+#[test]
+fn heads_that_are_not_finished() {
+    let origin = Origin::new(|_| small());
+    let dir = TempDir::new();
+    let proxy = before(&dir, &origin.url());
+    let mut clients = lease(&proxy, 150, "heads", 3 * MIB, |client| {
+        client.send(format!("GET /small HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(30_000)));
+    });
+    let first = &mut clients[0];
+    first.send("\r\n\r\n");
+    first.response().expect(200);
+}
+
+/// Before, 3000 of them filled the memory, and everybody else got 503.
+#[test]
+fn heads_that_are_not_finished_give_way_to_requests_that_are() {
+    let origin = Origin::new(|request| match request.path() {
+        "/small" => small(),
+        _ => reply(200).cache("no-store").body("passed"),
+    });
+    let dir = TempDir::new();
+    let proxy = before(&dir, &origin.url());
+    let clients: Vec<Conn> = (0..1400)
+        .map(|_| {
+            let mut client = proxy.connect();
+            client.send(format!("GET /small HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(30_000)));
+            client
+        })
+        .collect();
+    within("the memory to be full", || (proxy.metric("held_bytes") > 35 * MIB).then_some(()));
+    within("another to be served", || (proxy.connect().get("/passed").status == 200).then_some(()));
+    drop(clients);
+}
+
+/// Before, what was joined to be sent was not counted: 150 KiB a page.
+#[test]
+fn text_of_pages_on_its_way_to_a_client() {
+    let origin = Origin::new(|request| match request.path() {
+        "/small" => small(),
+        "/page" => {
+            let includes: Vec<String> =
+                (0..200).map(|at| format!("<esi:include src=\"/fragment/{at}\"/>")).collect();
+            reply(200).cache("max-age=600").with("Content-Type", "text/html").body(includes.concat())
+        }
+        _ => reply(200).cache("max-age=600").with("Content-Type", "text/html").body("f".repeat(15_000)),
+    });
+    let dir = TempDir::new();
+    let proxy = before(&dir, &origin.url());
+    let whole = proxy.get("/page").expect(200).body;
+    assert_eq!(whole.len(), 3_000_000);
+    let mut clients = lease(&proxy, 60, "text", 2 * MIB, |client| {
+        client.send(get("/page").to_bytes());
+    });
+    assert!(clients[0].response().body == whole);
+}
+
+/// Before, each interim response took memory that was not counted.
+#[test]
+fn interim_responses_that_the_client_does_not_take() {
+    let origin = Origin::new(|request| match request.path() {
+        "/small" => small(),
+        _ => {
+            let link = "l".repeat(4000);
+            Reply::verbatim(format!("HTTP/1.1 103 Early Hints\r\nLink: <{link}>\r\n\r\n").repeat(300)).hang()
+        }
+    });
+    let dir = TempDir::new();
+    let proxy = before(&dir, &origin.url());
+    lease(&proxy, 200, "responses", 2 * MIB, |client| {
+        client.send(get("/").to_bytes());
+    });
+}
+
+/// Before, a body that lost its place in the store passed its readers by, 280 KiB and more for each, and was
+/// counted nowhere.
+#[test]
+fn bodies_that_pass_their_readers_by() {
+    let body = vec![b'b'; 6 << 20];
+    let origin = Origin::new(move |request| match request.path() {
+        "/small" => small(),
+        _ => reply(200).cache("max-age=600").with("Content-Type", "text/css").chunked().body(&body),
+    });
+    let dir = TempDir::new();
+    let proxy = before(&dir, &origin.url());
+    let mut clients: Vec<Conn> = (0..60).map(|_| client(&proxy)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(get(&format!("/{number}")).to_bytes());
+    }
+    let passing = || proxy.metric_of("held_bytes", "passing");
+    within("bodies to pass", || (passing() > 500 * KIB).then_some(()));
+    let limit = (64 + 48) * MIB * 115 / 100;
+    let peak = proxy.peak_resident_bytes();
+    assert!(peak < limit, "{} of {} MiB", peak / MIB, limit / MIB);
+    drop(clients);
+    within("all to be free", || (passing() == 0).then_some(()));
+}
