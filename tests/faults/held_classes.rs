@@ -2,10 +2,12 @@
 //! out, and those who hold most give way. Clients come over a Unix socket, where the system holds little for
 //! them.
 
+use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use sandarac_test_support::{Conn, Listener, Origin, Reply, Sandarac, TempDir, get, reply, within};
+use sandarac_test_support::http2::{Http2, usual};
+use sandarac_test_support::{Conn, Gate, Listener, Origin, Reply, Sandarac, TempDir, get, reply, within};
 
 use super::{sandarac, site};
 
@@ -236,4 +238,74 @@ fn bodies_that_pass_their_readers_by() {
     assert!(peak < limit, "{} of {} MiB", peak / MIB, limit / MIB);
     drop(clients);
     within("all to be free", || (passing() == 0).then_some(()));
+}
+
+/// Before, a list of 10 000 files was counted nowhere: a megabyte for each client, and the lists in the making.
+#[test]
+fn lists_of_files() {
+    let (dir, tree) = (TempDir::new(), TempDir::new());
+    fs::create_dir(tree.join("list")).expect("a directory can be made");
+    for at in 0..1000 {
+        fs::write(tree.join(&format!("list/{at:0>100}")), "").expect("a file can be made");
+    }
+    let origin = Origin::new(|_| small());
+    let tables = format!("[[route]]\nmatch = \"/list\"\nfiles = {:?}\nlisting = true\n", tree.path());
+    let config = site(&origin.url(), "", "[cache]\nmemory = \"64MiB\"\n")
+        .replacen("127.0.0.1:0", &format!("unix:{}", dir.join("front").display()), 1)
+        .replacen("[[route]]", &format!("{tables}\n[[route]]"), 1);
+    let proxy = sandarac().config(config).start();
+    proxy.get("/list/").expect(200);
+    lease(&proxy, 25, "text", 4 * MIB, |client| {
+        client.send(get("/list/").to_bytes());
+    });
+}
+
+/// Before, a full account was not told that clients had left, and stayed full for as long as the backend was silent.
+#[test]
+fn clients_that_leave_are_noticed_where_memory_is_full() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| match request.path() {
+        "/small" => small(),
+        _ => reply(200).cache("no-store").hold(&held),
+    });
+    let config = site(&origin.url(), "first_byte_timeout = \"120s\"", "[cache]\nmemory = \"1MiB\"\n");
+    let proxy = sandarac().config(config).start();
+    let mut clients: Vec<Conn> = (0..1200).map(|_| proxy.connect()).collect();
+    clients.iter_mut().for_each(|client| _ = client.send(get("/slow").to_bytes()));
+    within("the memory to be full", || (proxy.metric_of("refused", "memory") > 0).then_some(()));
+    drop(clients);
+    within("them to be noticed", || (proxy.metric("held_bytes") < MIB).then_some(()));
+    proxy.get("/small").expect(200);
+}
+
+/// Before, 16 000 heads of stored responses that nobody took were held at once: four times what all may hold.
+#[test]
+fn heads_of_stored_responses_that_nobody_takes() {
+    let field = "f".repeat(4000);
+    let origin = Origin::new(move |request| match request.path() {
+        "/small" => small(),
+        _ => (0..13).fold(small(), |reply, at| reply.with(&format!("X-Long-{at}"), &field)),
+    });
+    let config =
+        site(&origin.url(), "", "[cache]\nmemory = \"64MiB\"\n").replacen("\n", "\nhttp2 = true\n", 1);
+    let proxy = sandarac().config(config).start();
+    proxy.get("/long").expect(200);
+    let clients: Vec<Http2> = (0..700)
+        .map(|_| {
+            let conn = proxy.connect();
+            conn.shrink_receive_buffer();
+            let mut client = Http2::over(conn, &[]);
+            for _ in 0..30 {
+                client.head(&usual("HEAD", "/long"), true);
+            }
+            client
+        })
+        .collect();
+    within("them to give way", || (proxy.metric("clients_slow") > 0).then_some(()));
+    within("the memory to be free", || (proxy.metric("held_bytes") < 40 * MIB).then_some(()));
+    proxy.get("/small").expect(200);
+    let peak = proxy.peak_resident_bytes();
+    assert!(peak < 132 * MIB, "{} MiB", peak / MIB);
+    drop(clients);
 }

@@ -132,6 +132,22 @@ fn idle_connections_of_any_core_give_way() {
     assert_eq!((proxy.metric("connections_gave_way"), proxy.metric("connections_refused")), (20, 0));
 }
 
+/// Regression: after a reload that lowered the limit, a dozen visitors got 503 beside idle connections.
+#[test]
+fn idle_connections_give_way_to_a_lower_limit() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60"));
+    let config = |most: usize| site(&origin.url(), "", &format!("[limits]\nconnections = {most}"));
+    let proxy = sandarac().config(config(200)).start();
+    let mut idle: Vec<Conn> = (0..150).map(|_| proxy.connect()).collect();
+    idle.iter_mut().for_each(|client| drop(client.get("/").expect(200)));
+    proxy.write_config(&config(20));
+    assert!(proxy.admin(&["reload"]).status.success());
+    for _ in 0..5 {
+        proxy.connect().get("/").expect(200);
+    }
+    assert!(proxy.metric("connections_open") <= 20);
+}
+
 /// A connection whose request is on its way has a moment; one that does not ask, or not to the end, in a second
 /// gives way, too.
 #[test]

@@ -8,7 +8,7 @@ use crate::store::Store;
 const CROWDED_WINDOW: usize = 8 << 10;
 
 /// See [`Store::is_crowded`].
-const PASSING_SHARE: usize = 16;
+const PASSING_SHARE: usize = 64;
 
 impl Store {
     /// Lends `bytes`, and evicts objects to make room for them, though none of proven worth if others take
@@ -48,8 +48,8 @@ impl Store {
         self.budget.most_lent()
     }
 
-    /// Whether more than half of what may be lent is, or bodies that are not stored take a sixteenth of the
-    /// store.
+    /// Whether more than half of what may be lent is, or bodies that are not stored take more than a little of
+    /// the store: far less than what has slow readers cut off.
     fn is_crowded(&self) -> bool {
         self.lent() > self.most_lent() / 2 || self.passing() > self.budget.limit() / PASSING_SHARE
     }

@@ -25,7 +25,9 @@ settings! {
         /// 408.
         body: Timeout = Timeout::secs::<30>();
         /// How long a client may accept no byte of a response before it is cut off.
-        write: Timeout = Timeout::secs::<30>();
+        // As nginx: the system of a client that reads a few kilobytes a second may take nothing for half a minute, and
+        // then much at once.
+        write: Timeout = Timeout::secs::<60>();
         /// How long a tunnel (for example a WebSocket) may be idle in both directions.
         tunnel: Timeout = Timeout::secs::<3600>();
         /// How long exchanges in flight may take to finish after SIGTERM.
@@ -53,7 +55,8 @@ settings! {
         /// office or mobile network, and a browser opens up to six connections over HTTP/1.1: with the
         /// suggested number, thirty of them.
         connections_per_client: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "200";
-        /// The networks whose clients `connections_per_client` leaves alone, such as your own proxies.
+        /// The networks whose clients `connections_per_client` leaves alone, such as your own proxies. The
+        /// `trusted_proxies` of a listener are always left alone.
         connections_per_client_exempt: Vec<Network> = Vec::new();
         /// The most requests on one client connection, which is closed gracefully after the last.
         requests_per_connection: Option<Bounded<1, { u32::MAX }>> = None, unset "no limit" "10000";

@@ -303,10 +303,10 @@ impl Conn {
         if self.failed { Err(io::ErrorKind::BrokenPipe.into()) } else { self.may_go_on() }
     }
 
-    /// Fails if its holder has to give way.
+    /// Fails if its holder has to give way, which was counted already: not as too late.
     fn may_go_on(&self) -> io::Result<()> {
         match &self.counts {
-            Some(counts) if counts.holder.is_cut() => Err(io::ErrorKind::TimedOut.into()),
+            Some(counts) if counts.holder.is_cut() => Err(io::ErrorKind::ConnectionAborted.into()),
             _ => Ok(()),
         }
     }

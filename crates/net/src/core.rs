@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 /// How long a core waits after accepting failed: descriptors come back as connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The most connections that are closed for a new one: another core may take the place, and a session may
-/// have a request.
-const ROOM_ATTEMPTS: usize = 8;
+/// The most connections that are closed for a new one: another core may take the place, a session may have a
+/// request, and after a reload there may be more connections than a lower limit allows.
+const ROOM_ATTEMPTS: usize = 1024;
 
 /// The most threads of a core that open and read files that are not in memory. They exist while there is work for them. A
 /// disk gains nothing from more requests at a time; a mount that hangs takes them all.

@@ -35,8 +35,8 @@ pub(crate) struct Downstream<'a> {
     received: u64,
     /// The body so far, for sending it again; `None` once it is too long, or where much is held.
     replay: Option<Vec<u8>>,
-    /// The memory of that, and of what waits for the origin.
-    held: Lease,
+    /// The memory of that, which belongs to the request as its head does, and of what waits for the origin.
+    held: Option<Box<[Lease; 2]>>,
     /// The body, or its beginning, if it was received before the fetch.
     gathered: Option<Gathered>,
     /// Whether all of the body was handed to the origin's connection.
@@ -64,10 +64,9 @@ pub(crate) struct Downstream<'a> {
 impl<'a> Downstream<'a> {
     pub(crate) fn new(client: &'a mut (dyn Client + 'a), body_limit: u64) -> Downstream<'a> {
         let remaining = client.body_remaining();
-        let held = client.peer().holder.nothing(Held::Uploads);
         Downstream {
             client,
-            held,
+            held: None,
             chunked: remaining.is_none(),
             trailers: None,
             body_limit,
@@ -219,7 +218,14 @@ impl<'a> Downstream<'a> {
             return Err(fault);
         }
         let upload = self.pass_on(cx, origin);
-        self.held.set(origin.queued() + self.replay.as_ref().map_or(0, Vec::capacity));
+        if self.received > 0 {
+            let holder = &self.client.peer().holder;
+            let held = self.held.get_or_insert_with(|| {
+                Box::new([Held::Heads, Held::Uploads].map(|class| holder.nothing(class)))
+            });
+            held[0].set(self.replay.as_ref().map_or(0, Vec::capacity));
+            held[1].set(origin.queued());
+        }
         // A fault of the origin is not one of the body, which may be sent to another origin.
         self.spoiled = upload.as_ref().err().filter(|fault| !fault.is_origins()).copied();
         if self.spoiled.is_some() {
@@ -235,7 +241,8 @@ impl<'a> Downstream<'a> {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(_)) => return Err(Fault::NoResponse),
                     Poll::Pending
-                        if self.ended || origin.queued() > self.held.holder().window(UPLOAD_WINDOW) =>
+                        if self.ended
+                            || origin.queued() > self.client.peer().holder.window(UPLOAD_WINDOW) =>
                     {
                         return Ok(self.awaits_origin(origin));
                     }
@@ -279,7 +286,7 @@ impl<'a> Downstream<'a> {
                         replay if self.gathered.is_some() => *replay = None,
                         Some(replay)
                             if replay.len() + data.len() <= REPLAY_LIMIT
-                                && self.held.holder().may_look_ahead() =>
+                                && self.client.peer().holder.may_look_ahead() =>
                         {
                             replay.extend_from_slice(data)
                         }
@@ -322,8 +329,9 @@ impl<'a> Downstream<'a> {
             self.left = self.is_logged && self.closed_is_gone && self.client.has_closed();
             self.answered = Some(Instant::now());
         }
+        // It is not sent again after this.
+        self.replay = None;
         if self.ended {
-            // It is not sent again after this.
             self.gathered = None;
         }
         // The rest of the time for the head does not count for the body.

@@ -60,6 +60,8 @@ pub enum Fault {
     PurgeDenied,
     /// The client is gone.
     ClientGone,
+    /// The client was cut off, because it took or sent too little.
+    ClientSlow,
     /// No backend accepts the request.
     NoBackend(NoBackend),
     /// No backend had room for the request in time.
@@ -119,8 +121,18 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Whether there is nobody to be answered.
+    pub(crate) fn is_without_client(&self) -> bool {
+        matches!(self, Fault::ClientGone | Fault::ClientSlow)
+    }
+
+    /// The fault where the client's connection was cut off, or not.
+    pub(crate) fn where_cut(self, is_cut: bool) -> Fault {
+        if is_cut && self == Fault::ClientGone { Fault::ClientSlow } else { self }
+    }
+
     /// One fault of each name.
-    pub const EACH: [Fault; 77] = [
+    pub const EACH: [Fault; 79] = [
         Fault::BadTarget(TargetError::Form),
         Fault::BadPath(PathError::Ambiguous),
         Fault::BadMethod,
@@ -141,6 +153,7 @@ impl Fault {
         Fault::NotCached,
         Fault::PurgeDenied,
         Fault::ClientGone,
+        Fault::ClientSlow,
         Fault::NoBackend(NoBackend::Empty),
         Fault::NoBackend(NoBackend::QueueFull),
         Fault::QueuedTooLong,
@@ -190,6 +203,7 @@ impl Fault {
         Fault::File(FileRefusal::ALL[9]),
         Fault::File(FileRefusal::ALL[10]),
         Fault::File(FileRefusal::ALL[11]),
+        Fault::File(FileRefusal::ALL[12]),
         Fault::Fragment(FragmentFailure::Url),
         Fault::Fragment(FragmentFailure::Elsewhere),
         Fault::Fragment(FragmentFailure::TooDeep),
@@ -223,6 +237,7 @@ impl Fault {
             Fault::NotCached => "not-cached",
             Fault::PurgeDenied => "purge-denied",
             Fault::ClientGone => "client-gone",
+            Fault::ClientSlow => "client-slow",
             Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) => "queue-full",
             Fault::NoBackend(_) => "no-backend",
             Fault::QueuedTooLong => "queued-too-long",
@@ -272,7 +287,7 @@ impl Fault {
             // RFC 9220 §3.
             Fault::ProtocolNotAllowed => 501,
             Fault::BodyTooLarge | Fault::BodyNotGathered => 413,
-            Fault::BodyLate | Fault::ClientGone => 408,
+            Fault::BodyLate | Fault::ClientGone | Fault::ClientSlow => 408,
             Fault::PurgeDenied => 403,
             Fault::NoBackend(_)
             | Fault::QueuedTooLong
@@ -318,7 +333,8 @@ impl Fault {
             | Fault::BodyTooLarge
             | Fault::BodyNotGathered
             | Fault::BodyLate
-            | Fault::ClientGone => ProxyError::HttpRequestError,
+            | Fault::ClientGone
+            | Fault::ClientSlow => ProxyError::HttpRequestError,
             Fault::MethodNotAllowed
             | Fault::TunnelNotAllowed
             | Fault::ProtocolNotAllowed
@@ -387,6 +403,7 @@ impl Fault {
             Fault::NotCached => "nothing usable is stored, and the request is only-if-cached".into(),
             Fault::PurgeDenied => "purging is not allowed from this address".into(),
             Fault::ClientGone => "the client is gone".into(),
+            Fault::ClientSlow => "the client took or sent too little, and was cut off".into(),
             Fault::NoBackend(why) => why.to_string(),
             Fault::QueuedTooLong => "no backend had room for the request in time".into(),
             Fault::Unresolved => "the backend's name has no address".into(),

@@ -69,7 +69,7 @@ impl Synthetic {
         answer.proxy_status(proxy, fault.proxy_error(), &text);
         match fault {
             Fault::NoBackend(_) | Fault::QueuedTooLong => answer.put(Name::RetryAfter, b"1"),
-            Fault::File(FileRefusal::NoTree | FileRefusal::NoDescriptors) => {
+            Fault::File(FileRefusal::NoTree | FileRefusal::NoDescriptors | FileRefusal::Memory) => {
                 answer.put(Name::RetryAfter, b"1")
             }
             Fault::File(FileRefusal::Method) => answer.put(Name::Allow, b"GET, HEAD"),

@@ -76,8 +76,8 @@ pub(super) struct Http1Client<'c> {
     input: Lease,
     /// See [`Service::memory_pressure`].
     pressure: &'c AtomicBool,
-    /// Whether the client took nothing in time, or too little.
-    is_cut_off: bool,
+    /// Whether the client's connection has failed while it was waited for.
+    is_gone: bool,
     /// A head that is begun and not written yet.
     head: Vec<u8>,
     stage: Stage,
@@ -110,7 +110,7 @@ impl<'c> Http1Client<'c> {
             waited_for,
             input,
             pressure: service.memory_pressure(),
-            is_cut_off: false,
+            is_gone: false,
             head: Vec::new(),
             stage: Stage::Awaited,
         }
@@ -131,7 +131,7 @@ impl<'c> Http1Client<'c> {
 
     /// Ends the exchange and returns what happens to the connection.
     pub(super) async fn finish(mut self) -> Next {
-        if self.is_cut_off || self.input.holder().is_cut() {
+        if self.is_gone || self.input.holder().is_cut() {
             return Next::Reset;
         }
         self.connection.conn.limit_reads(usize::MAX);
@@ -221,6 +221,7 @@ impl Client for Http1Client<'_> {
             }
             Poll::Pending if self.awaits_continue => Poll::Pending,
             Poll::Pending => {
+                self.count_input();
                 // The client may wait for an interim response for which the socket had no room.
                 if self.connection.conn.queued() > 0 {
                     let _ = self.connection.conn.poll_flush(cx);
@@ -268,21 +269,23 @@ impl Client for Http1Client<'_> {
             return Poll::Ready(());
         }
         // Looking beyond the next request would mean taking input that no exchange has asked for yet. Where
-        // there is no room for what may come, that is left to the system, and the client is seen to leave
-        // later.
+        // there is no room for what may come, one byte shows whether the client is there.
         let holder = self.input.holder();
         if holder.is_cut() {
             return Poll::Ready(());
         }
         let has_room = conn.input_memory() > 0 || holder.has_room(BUFFER_SIZE);
-        let most = holder.read_limit();
-        while has_room && (conn.data().is_empty() || !has_body_ended && conn.data().len() < most) {
+        let most = if has_room { holder.read_limit() } else { 1 };
+        while conn.data().is_empty() || !has_body_ended && conn.data().len() < most {
             match conn.poll_fill_some(cx, most) {
                 Poll::Ready(Ok(received)) if received > 0 => {}
                 Poll::Ready(Ok(_)) if closed_is_left => return Poll::Ready(()),
                 Poll::Ready(Err(why)) if why.kind() != ErrorKind::OutOfMemory => return Poll::Ready(()),
                 _ => break,
             }
+        }
+        if !has_room {
+            conn.park();
         }
         self.count_input();
         Poll::Pending
@@ -367,7 +370,11 @@ impl Client for Http1Client<'_> {
         let Connection { conn, timer, .. } = &mut *self.connection;
         let waited_for = &mut self.waited_for;
         let room = poll_room(cx, conn, timer, window, &self.limits, self.pressure, waited_for);
-        self.is_cut_off |= matches!(room, Poll::Ready(Err(_)));
+        match &room {
+            Poll::Ready(Err(why)) if why.kind() == ErrorKind::TimedOut => self.input.holder().cut(),
+            Poll::Ready(Err(_)) => self.is_gone = true,
+            _ => {}
+        }
         room
     }
 

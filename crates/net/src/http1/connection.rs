@@ -453,7 +453,8 @@ pub(super) fn poll_room(
                     pressure.load(Ordering::Relaxed) && conn.holds_memory() || held.holder().presses();
                 let left = rate.waits(sent, limits.min_rate_out(presses));
                 let still = limits.send_timeout.saturating_sub(rate.still(sent));
-                let Some(left) = left.filter(|_| !still.is_zero()) else {
+                let is_late = still.is_zero() || held.holder().is_beyond_limit();
+                let Some(left) = left.filter(|_| !is_late) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 };
                 // A client that takes next to nothing causes no wake-up, so the timer checks its rate.

@@ -16,7 +16,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 /// How often a client is judged that holds much.
@@ -176,49 +176,52 @@ fn exchange<'a, S: Service>(
 ) -> Pin<Box<dyn Future<Output = Next> + 'a>> {
     boxed(|| async move {
         let limits = service.limits(connection.peer.listener);
-        let holder = connection.peer.holder.clone();
+        let mut judge = Judge { holder: connection.peer.holder.clone(), watched: None };
         let mut client = Http1Client::new(service, connection, sessions, limits, &exchange);
-        judged(
-            service,
-            &holder,
-            limits.min_rate_under_pressure,
-            service.exchange(&mut client, exchange.incoming),
-        )
-        .await;
+        {
+            // In this future, and in no other: it is long, and would be copied.
+            let mut exchange = pin!(service.exchange(&mut client, exchange.incoming));
+            poll_fn(|cx| {
+                loop {
+                    if exchange.as_mut().poll(cx).is_ready() {
+                        return Poll::Ready(());
+                    }
+                    if ready!(judge.poll(cx, limits.min_rate_under_pressure)) {
+                        service.cut_off();
+                    }
+                }
+            })
+            .await;
+        }
         client.finish().await
     })
 }
 
-/// Serves an exchange. If its client holds so much that it has to give way, and moves too little meanwhile,
-/// its connection fails, whatever it is that it holds.
-async fn judged<S: Service>(
-    service: &S,
-    holder: &Holder,
-    minimum: MinimumRate,
-    exchange: impl Future<Output = ()>,
-) {
-    let mut exchange = pin!(exchange);
-    let (mut rate, mut timer) = (RateGauge::new(), Timer::new());
-    poll_fn(|cx| {
-        loop {
-            if exchange.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            if !holder.holds_much() || holder.is_cut() {
-                return Poll::Pending;
-            }
-            if !holder.presses() {
-                rate.goes_on(|| holder.moved());
-            } else if rate.waits(holder.moved(), minimum).is_none() {
-                service.cut_off();
-                holder.cut();
-                continue;
-            }
-            timer.set(JUDGE_EVERY);
-            ready!(timer.poll(cx));
+/// Judges the client of an exchange, whatever it is that it holds.
+struct Judge {
+    holder: Holder,
+    /// What it is watched by, once it has held much.
+    watched: Option<Box<(RateGauge, Timer)>>,
+}
+
+impl Judge {
+    /// Ready when the exchange has to be polled again. True if the connection fails from now on, because its
+    /// client holds so much that it has to give way, and moves too little.
+    fn poll(&mut self, cx: &mut Context<'_>, minimum: MinimumRate) -> Poll<bool> {
+        let holder = &self.holder;
+        if !holder.holds_much() || holder.is_cut() {
+            return Poll::Pending;
         }
-    })
-    .await;
+        let (rate, timer) = &mut **self.watched.get_or_insert_default();
+        if !holder.presses() {
+            rate.goes_on(|| holder.moved());
+        } else if holder.is_beyond_limit() || rate.waits(holder.moved(), minimum).is_none() {
+            holder.cut();
+            return Poll::Ready(true);
+        }
+        timer.set(JUDGE_EVERY);
+        timer.poll(cx).map(|()| false)
+    }
 }
 
 /// Waits for the client to take the queued output; false if it does not.
@@ -251,6 +254,9 @@ async fn refuse<S: Service>(connection: &mut Connection, service: &S, refused: R
     let mut output = Output::new();
     let mut answer = InPlace::new(&mut output, Version::Http11, false);
     service.refuse(&connection.peer, &refused, connection.conn.data(), &mut answer);
+    // Nothing of it is kept while the client takes its answer.
+    connection.conn.consume(connection.conn.data().len());
+    connection.conn.park();
     if poll_fn(|cx| Poll::Ready(connection.conn.write_output(cx, &mut output))).await.is_ok() {
         let limits = service.limits(connection.peer.listener);
         if connection.flush(0, &limits, service.memory_pressure()).await.is_ok() {

@@ -173,7 +173,7 @@ impl<'s, S: Service> Session<'s, S> {
             {
                 return Poll::Ready(end);
             }
-            if self.end.is_none() && self.conn.queued() <= UNWRITTEN {
+            if self.end.is_none() && self.conn.queued() <= self.peer.holder.window(UNWRITTEN) {
                 match self.read(cx) {
                     Poll::Ready(Ok(())) => continue,
                     Poll::Ready(Err(end)) => return Poll::Ready(end),
@@ -409,7 +409,10 @@ impl<'s, S: Service> Session<'s, S> {
         let has_to_give_way = self.peer.holder.presses();
         if has_to_give_way {
             // Whatever it is that the client holds: if it takes little meanwhile, all of it is given up.
-            if self.rate_held.waits(self.conn.taken(), limits.min_rate_under_pressure).is_none() {
+            if self.peer.holder.is_beyond_limit()
+                || self.rate_held.waits(self.conn.taken(), limits.min_rate_under_pressure).is_none()
+            {
+                self.peer.holder.cut();
                 self.service.cut_off();
                 return Err(End::Reset);
             }
@@ -427,12 +430,14 @@ impl<'s, S: Service> Session<'s, S> {
             let sent = self.conn.taken();
             let in_time = self.rate_out.still(sent) < limits.send_timeout;
             if self.rate_out.waits(sent, minimum).is_none() || !in_time {
+                self.peer.holder.cut();
                 self.service.cut_off();
                 return Err(End::Reset);
             }
             judge_in(JUDGE_EVERY.min(limits.send_timeout));
         } else {
-            self.rate_out.goes_on(|| self.conn.taken());
+            // What has not arrived yet has been let through by the window, and will count in no other wait.
+            self.rate_out.goes_on(|| self.conn.sent());
         }
         if self.end.is_some() {
             return Ok(next);

@@ -99,8 +99,7 @@ impl Streams {
         self.exchanges
     }
 
-    /// Bytes of responses that wait for the client, and of request bodies that wait for exchanges. Nothing
-    /// else counts them.
+    /// Bytes of responses that wait for the client, and of requests that wait for exchanges, counted nowhere else.
     pub(super) fn held_bytes(&self) -> (usize, usize) {
         (self.copied + self.waiting + self.out.capacity(), self.held + self.wire.input_memory())
     }
@@ -225,15 +224,16 @@ impl Streams {
         all.into_iter().for_each(|id| self.lose(id, why));
     }
 
-    /// The window of a stream was opened, or that of all if `id` is 0.
+    /// The window of a stream was opened, or that of all if `id` is 0. That of the connection alone lets nothing
+    /// through on a stalled stream, for which the client would be judged.
     pub(super) fn window_opened(&mut self, id: u32) {
-        if id != 0 {
-            return self.schedule(id);
-        }
-        if self.stalled > 0 {
-            let stalled = self.open.iter().filter(|(_, stream)| stream.is_stalled).map(|(id, _)| *id);
-            stalled.collect::<Vec<u32>>().into_iter().for_each(|id| self.schedule(id));
-        }
+        let is_open = |(id, stream): &(&u32, &Stream)| stream.is_stalled && self.wire.stream_window(**id) > 0;
+        let opened: Vec<u32> = match id {
+            0 if self.stalled == 0 => return,
+            0 => self.open.iter().filter(is_open).map(|(id, _)| *id).collect(),
+            id => vec![id],
+        };
+        opened.into_iter().for_each(|id| self.schedule(id));
     }
 
     /// Changes the priority of a stream.

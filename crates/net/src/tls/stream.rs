@@ -17,6 +17,11 @@ use std::task::{Context, Poll, ready};
 /// The most data in one record (RFC 8446 §5.1).
 const MAX_RECORD: usize = 16 * 1024;
 
+/// The most that a record is longer than its data, with its header (RFC 8446 §5.2, RFC 5246 §6.2.3).
+const SEALED: usize = 5 + 2048;
+
+const TOO_LONG: &str = "a TLS message is too long";
+
 /// The room to leave for what sealing adds to a record: 29 bytes in TLS 1.2, 22 in TLS 1.3.
 const SEALING: usize = 64;
 
@@ -184,7 +189,7 @@ impl<S: Side> TlsStream<S> {
             other => (0, other),
         });
         match received {
-            None => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a TLS message is too long"))),
+            None => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, TOO_LONG))),
             Some(Poll::Pending) => {
                 self.records.park();
                 Poll::Pending
@@ -236,6 +241,11 @@ impl<S: Side> TlsStream<S> {
             if read > 0 || self.peer_has_closed {
                 self.records.release();
                 return Poll::Ready(Ok(read));
+            }
+            // No message of a peer is longer than a record once the handshake has ended.
+            if self.records.data().len() > MAX_RECORD + SEALED {
+                self.has_failed = true;
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, TOO_LONG)));
             }
             if ready!(self.poll_receive(cx))? == 0 {
                 // Without close_notify, nobody knows whether something was cut off (RFC 8446 §6.1).

@@ -116,8 +116,10 @@ pub(crate) async fn run(
     core.counters.one(Counter::Requests);
     let mut down = Downstream::new(client, site.body_limit);
     down.is_logged = core.recorder.wants();
-    let (sent, fault) = match steps(&mut exchange, &mut down, judged, found).await {
-        Ok(sent) => (sent, None),
+    let result = steps(&mut exchange, &mut down, judged, found).await;
+    let is_cut = down.client.peer().holder.is_cut();
+    let (sent, fault) = match result.map_err(|fault| fault.where_cut(is_cut)) {
+        Ok(sent) => (sent, is_cut.then_some(Fault::ClientSlow)),
         // After a response has begun, no other can follow.
         Err(fault) if down.answered.is_some() => {
             exchange.count(Some(&fault));
@@ -129,7 +131,7 @@ pub(crate) async fn run(
             // They would describe a response that the client does not get.
             (exchange.handling.ttl, exchange.handling.stored) = (None, false);
             exchange.count(Some(&fault));
-            if fault == Fault::ClientGone {
+            if fault.is_without_client() {
                 (Sent { status: 0, bytes: 0 }, Some(fault))
             } else {
                 if !down.is_uploaded() {
@@ -143,7 +145,7 @@ pub(crate) async fn run(
     };
     exchange.count(None);
     let first_byte = down.answered.map(|answered| answered.duration_since(began));
-    let left = down.left || fault == Some(Fault::ClientGone) && down.answered.is_none();
+    let left = down.left || fault.is_some_and(|fault| fault.is_without_client()) && down.answered.is_none();
     let status = if left { CLIENT_CLOSED_REQUEST } else { sent.status };
     exchange.record(down.client.peer(), Sent { status, ..sent }, fault.as_ref(), began, first_byte);
 }

@@ -41,12 +41,15 @@ use resolve::{Asked, Resolution, resolve};
 use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::target::route_path;
 use sandarac_message::{FieldsBuf, Name, RequestHead, StoredHead, Timestamp};
-use sandarac_net::{Moment, Response, off_core};
+use sandarac_net::{Held, Holder, Moment, Response, off_core};
 use sandarac_policy::{Edits, FileName, FileRule, RequestParts, RouteId};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tree::{Absent, On, Tree, refused};
+
+/// Bytes that a list of files may take while it is made.
+const LISTING: usize = 2 << 20;
 
 /// How long a request waits for a disk.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -329,11 +332,16 @@ impl FileFound {
 }
 
 impl ListingFound {
-    /// Makes the page, on another thread.
-    pub(crate) async fn page(self) -> Result<Synthetic, FileRefusal> {
+    /// Makes the page for `holder`, on another thread.
+    pub(crate) async fn page(self, holder: &Holder) -> Result<Synthetic, FileRefusal> {
         let ListingFound { tree, name, shown } = self;
-        let page = off_core(move || listing::list(&tree, &name, &shown)).await;
-        let page = page.ok_or(FileRefusal::Unreadable)?.map_err(refused)?;
+        let held = holder.lease(Held::Text, LISTING).ok_or(FileRefusal::Memory)?;
+        // The thread goes on when the client has left.
+        let page = off_core(move || (listing::list(&tree, &name, &shown), held)).await;
+        let (page, held) = page.ok_or(FileRefusal::Unreadable)?;
+        let page = page.map_err(refused)?;
+        drop(held);
+        let body = holder.keep(Held::Text, page.into_bytes().into_boxed_slice());
         let mut fields = FieldsBuf::new();
         for (name, value) in [
             (&b"Content-Type"[..], &b"text/html; charset=utf-8"[..]),
@@ -342,7 +350,7 @@ impl ListingFound {
         ] {
             let _ = fields.push(name, value);
         }
-        Ok(Synthetic { status: 200, fields, body: page.into() })
+        Ok(Synthetic { status: 200, fields, body })
     }
 }
 

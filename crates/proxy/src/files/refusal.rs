@@ -27,13 +27,15 @@ pub enum FileRefusal {
     Unreadable,
     /// This process, or the system, has no descriptor left.
     NoDescriptors,
+    /// Connections hold too much memory for a list of files.
+    Memory,
     /// The directory tree is not there.
     NoTree,
 }
 
 impl FileRefusal {
     /// All of them.
-    pub const ALL: [FileRefusal; 12] = [
+    pub const ALL: [FileRefusal; 13] = [
         FileRefusal::NotFound,
         FileRefusal::Hidden,
         FileRefusal::Script,
@@ -45,6 +47,7 @@ impl FileRefusal {
         FileRefusal::Late,
         FileRefusal::Unreadable,
         FileRefusal::NoDescriptors,
+        FileRefusal::Memory,
         FileRefusal::NoTree,
     ];
 
@@ -62,6 +65,7 @@ impl FileRefusal {
             FileRefusal::Late => "file-late",
             FileRefusal::Unreadable => "file-unreadable",
             FileRefusal::NoDescriptors => "file-no-descriptors",
+            FileRefusal::Memory => "file-memory",
             FileRefusal::NoTree => "files-missing",
         }
     }
@@ -77,7 +81,7 @@ impl FileRefusal {
             | FileRefusal::NotRegular => 403,
             FileRefusal::Method => 405,
             FileRefusal::Unreadable => 500,
-            FileRefusal::NoDescriptors | FileRefusal::NoTree => 503,
+            FileRefusal::NoDescriptors | FileRefusal::Memory | FileRefusal::NoTree => 503,
             FileRefusal::Late => 504,
         }
     }
@@ -93,7 +97,9 @@ impl FileRefusal {
             | FileRefusal::NotRegular
             | FileRefusal::Method => ProxyError::HttpRequestDenied,
             FileRefusal::Late => ProxyError::HttpResponseTimeout,
-            FileRefusal::Unreadable | FileRefusal::NoDescriptors => ProxyError::ProxyInternalError,
+            FileRefusal::Unreadable | FileRefusal::NoDescriptors | FileRefusal::Memory => {
+                ProxyError::ProxyInternalError
+            }
             FileRefusal::NoTree => ProxyError::DestinationUnavailable,
         }
     }
@@ -111,6 +117,7 @@ impl FileRefusal {
             FileRefusal::Late => "the disk did not answer in time",
             FileRefusal::Unreadable => "the file cannot be read",
             FileRefusal::NoDescriptors => "too many files are open (limit on open files)",
+            FileRefusal::Memory => "too much memory is in use",
             FileRefusal::NoTree => "the directory of the files is not there",
         }
     }

@@ -3,7 +3,7 @@
 use super::answered::judge;
 use super::pipe::{PipeWriter, WINDOW};
 use sandarac_message::{Fields, FieldsBuf, Piece};
-use sandarac_net::{BodyError, BodyStep, Client, Duplex, Held, Peer, Response, Timer};
+use sandarac_net::{BodyError, BodyStep, Client, Duplex, Held, Lease, Peer, Response, Timer};
 use sandarac_wire::h1::Refusal;
 use std::io;
 use std::ops::Range;
@@ -14,12 +14,15 @@ pub(super) struct FragmentClient {
     peer: Peer,
     timer: Timer,
     pipe: PipeWriter,
+    /// What the exchange keeps of the response of its backend.
+    kept: Lease,
 }
 
 impl FragmentClient {
     /// The client of a request of `peer`.
     pub(super) fn new(peer: Peer, pipe: PipeWriter) -> FragmentClient {
-        FragmentClient { peer, timer: Timer::new(), pipe }
+        let kept = peer.holder.nothing(Held::Fragments);
+        FragmentClient { peer, timer: Timer::new(), pipe, kept }
     }
 
     fn gone() -> io::Error {
@@ -102,6 +105,10 @@ impl Client for FragmentClient {
     fn poll_room(&mut self, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
         ready!(self.pipe.poll_room(cx, window.min(WINDOW)));
         Poll::Ready(if self.pipe.is_abandoned() { Err(FragmentClient::gone()) } else { Ok(()) })
+    }
+
+    fn keeps(&mut self, bytes: usize) {
+        self.kept.set(bytes);
     }
 
     fn read_limit(&self) -> usize {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use sandarac_cache::{Object, PageMarkup};
 use sandarac_esi::{Include, PageStream, Part, Segment, Variable};
 use sandarac_message::{FieldsBuf, Piece};
-use sandarac_net::{Body, BodyBroken, BodyStep, Held, Holder, Timer};
+use sandarac_net::{Body, BodyBroken, BodyStep, Held, Holder, Lease, Timer};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -107,26 +107,28 @@ pub(crate) struct LinkBody {
     timer: Timer,
     /// How long the origin may be silent.
     between_bytes: Duration,
-    /// The holder whose page it is.
-    holder: Holder,
+    /// What it keeps of the response of its backend, for the holder whose page it is.
+    kept: Lease,
 }
 
 impl LinkBody {
     pub(crate) fn new(link: OriginLink, between_bytes: Duration, holder: &Holder) -> LinkBody {
-        LinkBody { link: Some(link), timer: Timer::new(), between_bytes, holder: holder.clone() }
+        LinkBody { link: Some(link), timer: Timer::new(), between_bytes, kept: holder.nothing(Held::Text) }
     }
 }
 
 impl Body for LinkBody {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
         let Some(link) = &mut self.link else { return Poll::Ready(None) };
-        link.limit_reads(self.holder.read_limit());
+        link.limit_reads(self.kept.holder().read_limit());
         let broke = match link.poll_body(cx) {
             Poll::Ready(Ok(BodyStep::Data(range))) => {
                 self.timer.clear();
                 let copy: Box<[u8]> = link.piece(&range).into();
-                let piece = self.holder.keep(Held::Text, copy);
+                let piece = self.kept.holder().keep(Held::Text, copy);
                 link.consume(&range);
+                // The page may have to wait for a fragment before it takes more.
+                self.kept.set(link.park());
                 return Poll::Ready(Some(Ok(piece.into())));
             }
             Poll::Ready(Ok(BodyStep::End(_))) => false,

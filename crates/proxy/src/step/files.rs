@@ -72,7 +72,10 @@ pub(crate) async fn files(
             synth(exchange, down, answer).await
         }
         Found::Listing(listing) => {
-            let page = within(PATIENCE, listing.page()).await.ok_or(late)?.map_err(Fault::File)?;
+            let page = within(PATIENCE, listing.page(&down.client.peer().holder))
+                .await
+                .ok_or(late)?
+                .map_err(Fault::File)?;
             exchange.handling = handling();
             synth(exchange, down, page).await
         }

@@ -1,0 +1,1 @@
+"""What clients can make the process hold, and who is served meanwhile."""
