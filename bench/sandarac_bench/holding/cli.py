@@ -67,7 +67,8 @@ def main(arguments=None):
     for bar in run["bars"]:
         if not bar["met"]:
             print(f"MISSED {bar['bar']}: {bar['value']}")
-    print(f"{len(run['bars']) - len(missed)} bars met, {len(missed)} missed; kept in {record.keep(run, options.out, '-holding')}")
+    print(f"kept in {record.keep(run, options.out, '-holding')}")
+    print(f"{len(run['bars']) - len(missed)} passed, {len(missed)} failed")
     return int(bool(missed))
 
 

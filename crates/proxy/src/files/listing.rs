@@ -7,6 +7,7 @@ use super::walk::READ;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 use sandarac_message::{Timestamp, date};
+use sandarac_net::Lease;
 use std::fmt::Write;
 
 /// The most names in a list. A directory may have a million.
@@ -19,8 +20,14 @@ struct Listed {
     modified: u64,
 }
 
-/// The page that lists the directory `name`. Blocks the thread.
-pub(super) fn list(tree: &Tree, name: &[u8], shown: &[u8]) -> Result<String, Absent> {
+/// Bytes that are leased at a time while a list is made.
+const STEP: usize = 64 << 10;
+
+/// Bytes that a name takes beside those of its length: its entry, and its line in a page that grows by doubling.
+const LINE: usize = 512;
+
+/// The page that lists the directory `name`, whose memory is leased by `held`. Blocks the thread.
+pub(super) fn list(tree: &Tree, name: &[u8], shown: &[u8], held: &mut Lease) -> Result<String, Absent> {
     let refused = |errno: Errno| Absent::Refused(refusal(errno));
     let directory = tree.open_beneath(&relative(name), READ, On::Thread).map_err(|errno| match errno {
         Errno::NOENT => Absent::Refused(FileRefusal::NotFound),
@@ -28,6 +35,7 @@ pub(super) fn list(tree: &Tree, name: &[u8], shown: &[u8]) -> Result<String, Abs
     })?;
     let mut listed = Vec::new();
     let mut has_more = false;
+    let mut left = 0;
     for entry in Dir::read_from(&directory).map_err(refused)? {
         let entry = entry.map_err(refused)?;
         let name = entry.file_name().to_bytes();
@@ -40,6 +48,15 @@ pub(super) fn list(tree: &Tree, name: &[u8], shown: &[u8]) -> Result<String, Abs
         }
         let Ok(stat) = stat_in(&directory, name) else { continue };
         let kind = FileType::from_raw_mode(stat.st_mode);
+        // It is in its entry, in its line, and there in a reference too, in which a byte takes three at most.
+        let bytes = LINE + 8 * name.len();
+        if left < bytes {
+            if !held.grow(STEP) {
+                return Err(Absent::Refused(FileRefusal::Memory));
+            }
+            left += STEP;
+        }
+        left -= bytes;
         // Where a link leads to is found when it is followed.
         if !matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Symlink) {
             continue;

@@ -48,9 +48,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tree::{Absent, On, Tree, refused};
 
-/// Bytes that a list of files may take while it is made.
-const LISTING: usize = 2 << 20;
-
 /// How long a request waits for a disk.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -335,12 +332,11 @@ impl ListingFound {
     /// Makes the page for `holder`, on another thread.
     pub(crate) async fn page(self, holder: &Holder) -> Result<Synthetic, FileRefusal> {
         let ListingFound { tree, name, shown } = self;
-        let held = holder.lease(Held::Text, LISTING).ok_or(FileRefusal::Memory)?;
+        let mut held = holder.nothing(Held::Text);
         // The thread goes on when the client has left.
-        let page = off_core(move || (listing::list(&tree, &name, &shown), held)).await;
-        let (page, held) = page.ok_or(FileRefusal::Unreadable)?;
+        let listed = off_core(move || (listing::list(&tree, &name, &shown, &mut held), held)).await;
+        let (page, _held) = listed.ok_or(FileRefusal::Unreadable)?;
         let page = page.map_err(refused)?;
-        drop(held);
         let body = holder.keep(Held::Text, page.into_bytes().into_boxed_slice());
         let mut fields = FieldsBuf::new();
         for (name, value) in [
