@@ -1,6 +1,7 @@
 """Clients that make a proxy hold as much as they can, and the origin that helps them. Both run in a process of their own."""
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import resource
@@ -161,6 +162,7 @@ class Apart:
 
 def _run(core, work, tells, *arguments):
     # What an event loop says of connections that are dropped says nothing of the proxy.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     os.sched_setaffinity(0, {core})
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
