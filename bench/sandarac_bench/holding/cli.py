@@ -44,6 +44,11 @@ connections = 8000
 [pool.app]
 backends = ["http://127.0.0.1:{origin}"]
 first_byte_timeout = "300s"
+[pool.quiet]
+backends = ["http://127.0.0.1:{quiet}"]
+[[route]]
+match = "/passed"
+pool = "quiet"
 [[route]]
 pool = "app"
 fragments = true
@@ -110,12 +115,13 @@ def _run(options):
 
 class _Site:
     def __init__(self, options, binary, directory, started):
-        helper = Apart(options.cores[1], origin)
-        started.append(helper)
+        # That of the visitors has no part in the attack.
+        helper, quiet = Apart(options.cores[1], origin), Apart(options.cores[1], origin)
+        started += [helper, quiet]
         self.port, self.tls = peers.free_port(), peers.free_port()
         chain, key, _ = certificate(directory)
         text = _SANDARAC.format(
-            port=self.port, tls=self.tls, chain=chain, key=key, origin=helper.told(), memory=_MEMORY_MIB, directory=directory
+            port=self.port, tls=self.tls, chain=chain, key=key, origin=helper.told(), quiet=quiet.told(), memory=_MEMORY_MIB, directory=directory
         )
         (directory / "sandarac.toml").write_text(text)
         self.daemon = Daemon([binary, "-c", directory / "sandarac.toml"], options.cores[0], directory / "sandarac.log")
