@@ -1,4 +1,4 @@
-//! What each class of memory is: the process is made to hold one, what is leased is what the allocator has given
+//! Each class of memory: the process is made to hold one, what is leased is what the allocator has given
 //! out, and those who hold most give way. Clients come over a Unix socket, where the system holds little for
 //! them.
 

@@ -2,17 +2,13 @@
 
 import argparse
 import http.client
-import json
 import os
-import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from .. import load, machine, peers, record, tools
+from .. import bars, load, machine, peers, record, tools
 from ..certificate import certificate
-from ..process import Daemon, StartFailed
 from .hoards import CONNECTIONS, PROFILES, Apart, hoard, origin
 
 _MIB = 1 << 20
@@ -28,7 +24,6 @@ _USUAL_CONNECTIONS = 1000
 # Visitors are judged by their p99 beside that without an attack; less than a stall of the machine is no difference.
 _TIMES = 3
 _STALL = 0.25
-_PATIENCE = 60
 
 _SANDARAC = """threads = 2
 [[listen]]
@@ -60,21 +55,8 @@ listen = "unix:{directory}/admin"
 
 
 def main(arguments=None):
-    """Runs the measurement. Exit status: 0 all bars met, 1 some missed, 2 it could not run."""
-    options = _parse(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        run = _run(options)
-    except (tools.Missing, StartFailed, load.LoadFailed, TimeoutError) as failure:
-        print(failure, file=sys.stderr)
-        return 2
-    missed = [bar["bar"] for bar in run["bars"] if not bar["met"]]
-    for bar in run["bars"]:
-        if not bar["met"]:
-            print(f"MISSED {bar['bar']}: {bar['value']}")
-    print(f"kept in {record.keep(run, options.out, '-holding')}")
-    print(f"{len(run['bars']) - len(missed)} passed, {len(missed)} failed")
-    return int(bool(missed))
+    """Runs the measurement, and returns its exit status."""
+    return bars.main(_run, _parse(arguments), "-holding")
 
 
 def _parse(arguments):
@@ -106,49 +88,29 @@ def _run(options):
         with tempfile.TemporaryDirectory(prefix="sandarac-bench-", ignore_cleanup_errors=True) as directory:
             started = []
             try:
-                run["profiles"][profile] = _measure(options, binary, Path(directory), started, profile, run["bars"])
+                run["profiles"][profile] = _measure(options, binary, Path(directory), started, profile, run)
             finally:
                 for apart in reversed(started):
                     apart.stop()
     return run
 
 
-class _Site:
+class _Site(bars.Proxy):
     def __init__(self, options, binary, directory, started):
         # That of the visitors has no part in the attack.
         helper, quiet = Apart(options.cores[1], origin), Apart(options.cores[1], origin)
         started += [helper, quiet]
-        self.port, self.tls = peers.free_port(), peers.free_port()
+        port, self.tls = peers.free_port(), peers.free_port()
         chain, key, _ = certificate(directory)
         text = _SANDARAC.format(
-            port=self.port, tls=self.tls, chain=chain, key=key, origin=helper.told(), quiet=quiet.told(), memory=_MEMORY_MIB, directory=directory
+            port=port, tls=self.tls, chain=chain, key=key, origin=helper.told(), quiet=quiet.told(), memory=_MEMORY_MIB, directory=directory
         )
-        (directory / "sandarac.toml").write_text(text)
-        self.daemon = Daemon([binary, "-c", directory / "sandarac.toml"], options.cores[0], directory / "sandarac.log")
-        started.append(self.daemon)
-        self._admin = directory / "admin"
-        deadline = time.monotonic() + _PATIENCE
-        while not self._answers():
-            if time.monotonic() > deadline:
-                raise TimeoutError("waited in vain for the proxy")
-            time.sleep(0.1)
-
-    def _answers(self):
-        if not self.daemon.running:
-            raise StartFailed(self.daemon.output())
-        try:
-            return load.fetch(self.port, "/stored")[0] == 200
-        except OSError:
-            return False
+        super().__init__(binary, text, directory, options.cores[0], port, "/stored", started)
 
     def held(self):
         """Bytes held by class, and how long the answer took."""
         began = time.monotonic()
-        connection = load.UnixConnection(self._admin, 10)
-        connection.request("GET", "/stats")
-        metrics = json.loads(connection.getresponse().read())["metrics"]
-        connection.close()
-        held = {dict(metric["labels"])["class"]: metric["value"] for metric in metrics if metric["name"] == "held_bytes" and metric["value"]}
+        held = {labels["class"]: value for labels, value in self.metrics("held_bytes") if value}
         return held, time.monotonic() - began
 
     def visit(self, path):
@@ -183,7 +145,7 @@ def _p99(waits):
     return waits[min(len(waits) - 1, len(waits) * 99 // 100)] if waits else float("inf")
 
 
-def _measure(options, binary, directory, started, profile, bars):
+def _measure(options, binary, directory, started, profile, run):
     site = _Site(options, binary, directory, started)
     before, beside = _seen(), _seen()
     _look(site, min(10, options.seconds), before)
@@ -200,7 +162,7 @@ def _measure(options, binary, directory, started, profile, bars):
     bound = _TOLERANCE * (_MEMORY_MIB + _BESIDE_MIB + connections * _CONNECTION / _MIB)
 
     def bar(what, value, met):
-        bars.append({"bar": f"{profile}: {what}", "value": value, "met": bool(met)})
+        bars.add(run, f"{profile}: {what}", value, met)
 
     bar(f"peak memory at most {bound:.0f} MiB", f"{peak:.0f} MiB", peak <= bound)
     bar(f"memory after {_REST_SECONDS} s of rest at most {_MEMORY_MIB + _AT_REST_MIB} MiB", f"{rest:.0f} MiB", rest <= _MEMORY_MIB + _AT_REST_MIB)

@@ -1,17 +1,14 @@
 """The command line of `bench/slow-clients`."""
 
 import argparse
-import json
 import os
-import signal
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from .. import load, machine, peers, record, tools
-from ..process import Daemon, StartFailed
+from .. import bars, load, machine, peers, record, tools
+from ..process import Daemon
 from .clients import SlowClients
 
 _WORKERS = 4
@@ -22,7 +19,6 @@ _MEMORY_MIB = 256
 _BESIDE_MIB = 24
 _CLIENT_MIB = 0.25
 _KEPT = 0.95
-_PATIENCE = 120
 
 _SANDARAC = """threads = 1
 [[listen]]
@@ -44,19 +40,8 @@ listen = "unix:{directory}/admin"
 
 
 def main(arguments=None):
-    """Runs the measurement. Exit status: 0 all bars met, 1 some missed, 2 it could not run."""
-    options = _parse(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        run = _run(options)
-    except (tools.Missing, StartFailed, load.LoadFailed, TimeoutError) as failure:
-        print(failure, file=sys.stderr)
-        return 2
-    missed = [bar["bar"] for bar in run["bars"] if not bar["met"]]
-    for bar in run["bars"]:
-        print(f"{'met   ' if bar['met'] else 'MISSED'} {bar['bar']}: {bar['value']}")
-    print(f"kept in {record.keep(run, options.out, '-slow-clients')}")
-    return int(bool(missed))
+    """Runs the measurement, and returns its exit status."""
+    return bars.main(_run, _parse(arguments), "-slow-clients")
 
 
 def _parse(arguments):
@@ -101,36 +86,18 @@ def _run(options):
     return run
 
 
-class _Site:
+class _Site(bars.Proxy):
     def __init__(self, options, binary, directory, started):
         self.cores = options.cores
-        origin, self.port = peers.free_port(), peers.free_port()
+        origin, port = peers.free_port(), peers.free_port()
         program = tools.compile_c("origin", directory)
         started.append(Daemon([program, origin, directory / "counter"], self.cores[1], directory / "origin.log"))
-        text = _SANDARAC.format(
-            port=self.port, origin=origin, workers=_WORKERS, memory=_MEMORY_MIB, directory=directory
-        )
-        (directory / "sandarac.toml").write_text(text)
-        self.daemon = Daemon([binary, "-c", directory / "sandarac.toml"], self.cores[0], directory / "sandarac.log")
-        started.append(self.daemon)
-        self._admin = directory / "admin"
-        _wait("the proxy", self._answers)
-
-    def _answers(self):
-        if not self.daemon.running:
-            raise StartFailed(self.daemon.output())
-        try:
-            return load.fetch(self.port, "/1000")[0] == 200
-        except OSError:
-            return False
+        text = _SANDARAC.format(port=port, origin=origin, workers=_WORKERS, memory=_MEMORY_MIB, directory=directory)
+        super().__init__(binary, text, directory, self.cores[0], port, "/1000", started)
 
     def stat(self, name):
         """The sum of the metrics of this name."""
-        connection = load.UnixConnection(self._admin, 10)
-        connection.request("GET", "/stats")
-        metrics = json.loads(connection.getresponse().read())["metrics"]
-        connection.close()
-        return sum(metric["value"] for metric in metrics if metric["name"] == name)
+        return sum(value for _, value in self.metrics(name))
 
     def fast(self, seconds):
         """Requests a second of fast clients."""
@@ -149,7 +116,7 @@ def _measure(options, binary, directory, started, run):
         slow = SlowClients(options.cores[1], kind, site.port, options.clients, _PAGE, _RATE)
         try:
             least = options.clients if kind == "down" else 1
-            _wait(
+            bars.wait(
                 "the slow clients",
                 lambda: site.stat(counter) >= least and site.stat("backend_in_flight") == 0,
             )
@@ -161,7 +128,7 @@ def _measure(options, binary, directory, started, run):
             whole = slow.finish()
         finally:
             slow.stop()
-        _wait("the spool to be empty", lambda: site.stat("spool_memory_bytes") + site.stat("spool_disk_bytes") == 0)
+        bars.wait("the spool to be empty", lambda: site.stat("spool_memory_bytes") + site.stat("spool_disk_bytes") == 0)
         after = [site.fast(options.seconds) for _ in range(options.samples)]
         usual, share = statistics.median(alone + after), statistics.median(beside) / statistics.median(alone + after)
         alone = after
@@ -174,20 +141,8 @@ def _measure(options, binary, directory, started, run):
             flush=True,
         )
         cut = site.stat("clients_slow") - cut
-        _bar(run, f"{kind}: fast clients keep {_KEPT:.0%} of their throughput", f"{share:.1%}", share >= _KEPT)
-        _bar(run, f"{kind}: none is cut off, all bodies are whole", f"{cut} cut, {whole} whole", not cut and whole == options.clients)
+        bars.add(run, f"{kind}: fast clients keep {_KEPT:.0%} of their throughput", f"{share:.1%}", share >= _KEPT)
+        bars.add(run, f"{kind}: none is cut off, all bodies are whole", f"{cut} cut, {whole} whole", not cut and whole == options.clients)
     peak = site.daemon.memory()["peak"] / 2**20
     most = _MEMORY_MIB + _BESIDE_MIB + options.clients * _CLIENT_MIB
-    _bar(run, f"peak memory at most {most:.0f} MiB", f"{peak:.0f} MiB", peak <= most)
-
-
-def _bar(run, bar, value, met):
-    run["bars"].append({"bar": bar, "value": value, "met": bool(met)})
-
-
-def _wait(what, done):
-    deadline = time.monotonic() + _PATIENCE
-    while not done():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited in vain for {what}")
-        time.sleep(0.1)
+    bars.add(run, f"peak memory at most {most:.0f} MiB", f"{peak:.0f} MiB", peak <= most)

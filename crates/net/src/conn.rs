@@ -47,13 +47,13 @@ pub struct Conn {
     /// Whether a write has failed.
     failed: bool,
     repairs: Repairs,
-    /// What counts its bytes, if it is a client's.
+    /// The counts of its bytes, if it is a client's.
     counts: Option<Counts>,
     /// The place of its descriptor, if that is one of a counted number.
     place: Option<Place>,
 }
 
-/// What counts the bytes of a client.
+/// The places that count the bytes of a client.
 struct Counts {
     meter: Rc<dyn Meter>,
     /// Counts them too, and may have the connection fail.

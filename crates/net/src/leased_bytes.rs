@@ -3,7 +3,7 @@
 use crate::account::{Held, Holder, Lease};
 use bytes::Bytes;
 
-/// What bytes take that have a lease of their own, beside themselves.
+/// Memory beside the bytes themselves, where these have a lease of their own.
 const OWNED: usize = 64;
 
 /// Bytes with their lease.

@@ -23,7 +23,7 @@ fn a_body_that_passes_its_readers_is_lent_until_it_is_sent_and_kept_short_where_
     assert!((3 << 19..5 << 19).contains(&passing), "{passing}");
     assert_eq!((store.lent(), store.held_bytes() >= passing), (passing, true));
     let mut reader = readers.pop().unwrap();
-    // What had arrived while it was to be stored is charged as before.
+    // The part that had arrived while it was to be stored is charged as before.
     let pieces: Vec<Piece> = std::iter::from_fn(|| match reader.poll_chunk(&mut cx) {
         Poll::Ready(Some(chunk)) => Some(chunk.unwrap()),
         _ => None,

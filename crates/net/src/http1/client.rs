@@ -401,7 +401,7 @@ impl Client for Http1Client<'_> {
     }
 
     fn tunnel(&mut self) -> (&mut dyn Duplex, &mut Timer) {
-        // Whoever has the tunnel counts its memory.
+        // The tunnel itself counts its memory.
         self.waited_for.count_nothing();
         self.input.set(0);
         (&mut self.connection.conn, &mut self.connection.timer)

@@ -200,7 +200,7 @@ fn exchange<'a, S: Service>(
 /// Judges the client of an exchange, whatever it is that it holds.
 struct Judge {
     holder: Holder,
-    /// What it is watched by, once it has held much.
+    /// The gauge and the timer that watch it, once it has held much.
     watched: Option<Box<(RateGauge, Timer)>>,
 }
 

@@ -436,7 +436,7 @@ impl<'s, S: Service> Session<'s, S> {
             }
             judge_in(JUDGE_EVERY.min(limits.send_timeout));
         } else {
-            // What has not arrived yet has been let through by the window, and will count in no other wait.
+            // Bytes on their way have been let through by the window, and will count in no other wait.
             self.rate_out.goes_on(|| self.conn.sent());
         }
         if self.end.is_some() {

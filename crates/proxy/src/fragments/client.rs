@@ -14,7 +14,7 @@ pub(super) struct FragmentClient {
     peer: Peer,
     timer: Timer,
     pipe: PipeWriter,
-    /// What the exchange keeps of the response of its backend.
+    /// The part of the response that the exchange keeps.
     kept: Lease,
 }
 

@@ -107,7 +107,7 @@ pub(crate) struct LinkBody {
     timer: Timer,
     /// How long the origin may be silent.
     between_bytes: Duration,
-    /// What it keeps of the response of its backend, for the holder whose page it is.
+    /// The part of the response that it keeps, for the holder whose page it is.
     kept: Lease,
 }
 
