@@ -20,13 +20,10 @@ impl Store {
         Judge { limit: self.budget.limit(), desperate: false }
     }
 
-    /// Charges `bytes`, evicting until they fit. False if they never will.
+    /// Charges `bytes`, evicting until they fit. False if that would be in vain.
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
-        if bytes > self.budget.limit() {
-            return false;
-        }
         while !self.budget.try_add(bytes) {
-            if !self.evict() {
+            if self.is_held_fast(bytes, self.budget.limit()) || !self.evict() {
                 return false;
             }
         }
@@ -42,25 +39,14 @@ impl Store {
     /// read would empty the main queue.
     pub(crate) fn reserve_arriving(&self, bytes: usize, held: usize) -> bool {
         let limit = self.budget.limit();
-        let most = if held > limit / 1024 { limit - limit / SHARE } else { limit };
-        self.make_room(bytes, most, || self.budget.try_add(bytes))
-    }
-
-    /// Evicts until what is lent fits too, by the same rule. False if there is no room for it.
-    pub(crate) fn make_room_for_lent(&self) -> bool {
-        let limit = self.budget.limit();
-        self.make_room(0, limit - limit / SHARE, || self.budget.fits())
-    }
-
-    /// Evicts until there is room for `bytes` within `most`, and they are `taken`. False if there is none.
-    fn make_room(&self, bytes: usize, most: usize, taken: impl Fn() -> bool) -> bool {
-        let share = self.budget.limit() / SHARE;
+        let share = limit / SHARE;
+        let most = if held > limit / 1024 { limit - share } else { limit };
         loop {
-            if self.fixed_bytes() + bytes > most {
+            if self.is_held_fast(bytes, most) {
                 return false;
             }
             let unproven = self.unproven_bytes() + bytes;
-            if unproven <= most && taken() {
+            if unproven <= most && self.budget.try_add(bytes) {
                 return true;
             }
             let freed = self.evict_from(Queue::Small, false)
@@ -69,6 +55,14 @@ impl Store {
                 return false;
             }
         }
+    }
+
+    /// Whether what no eviction can free leaves no room for another `bytes` within `most`. Readers have half of the
+    /// limit of what has left the store, so that the other half can be lent, and the last share is for objects that may stay.
+    fn is_held_fast(&self, bytes: usize, most: usize) -> bool {
+        let (limit, fixed) = (self.budget.limit(), self.fixed_bytes());
+        let read = fixed.saturating_sub(self.budget.lent_charged());
+        read > limit / 2 || fixed > limit - limit / SHARE || fixed + bytes > most
     }
 
     /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of
@@ -81,19 +75,30 @@ impl Store {
         self.budget.sub(bytes);
     }
 
-    /// Evicts until the limit is kept. No shard's lock may be held. What is lent may exceed it for a while, and
-    /// does not empty the store: objects of proven worth keep their share.
+    /// Evicts until the limit is kept. No shard's lock may be held. What is lent, beside what
+    /// readers hold, may exceed it for a while, and does not empty the store: objects of proven worth keep their share.
     pub fn fit(&self) {
         while !self.budget.fits() {
-            let proven = self.shards.main_bytes.load(Relaxed) + self.shards.index_bytes.load(Relaxed);
-            let is_large = usize::try_from(proven).is_ok_and(|proven| proven > self.budget.limit() / SHARE);
-            let evicted = if is_large { self.evict() } else { self.evict_from(Queue::Small, false) };
-            if !evicted {
+            let has_proven = self.proven_exceed_their_share();
+            let evicted = if has_proven { self.evict() } else { self.evict_unproven() };
+            // The search may have moved objects with hits to the main queue.
+            if !evicted && (has_proven || !self.proven_exceed_their_share()) {
                 // The excess may be an index that has become too large for its content.
                 self.shrink();
                 return;
             }
         }
+    }
+
+    /// Whether objects of proven worth, with the index, take more than what they keep in any case.
+    fn proven_exceed_their_share(&self) -> bool {
+        let proven = self.shards.main_bytes.load(Relaxed) + self.shards.index_bytes.load(Relaxed);
+        usize::try_from(proven).is_ok_and(|proven| proven > self.budget.limit() / SHARE)
+    }
+
+    /// Evicts an object without proven worth, also one that is being read: what readers hold then has slow ones cut off.
+    fn evict_unproven(&self) -> bool {
+        [false, true].into_iter().any(|desperate| self.evict_from(Queue::Small, desperate))
     }
 
     fn shrink(&self) {

@@ -11,13 +11,13 @@ const CROWDED_WINDOW: usize = 8 << 10;
 const PASSING_SHARE: usize = 64;
 
 impl Store {
-    /// Lends `bytes`, and evicts objects to make room for them, though none of proven worth if others take
-    /// much memory: these may be held by readers, so that everything would be evicted in vain. False if there
-    /// is no room.
+    /// Lends `bytes`, and evicts objects to make room for them. False if more than may be lent is.
     pub fn lend(&self, bytes: usize) -> bool {
         self.budget.lend(bytes);
-        let is_lent = self.budget.lent_charged() == 0 || self.make_room_for_lent();
-        if !is_lent {
+        let is_lent = self.lent() <= self.most_lent();
+        if is_lent {
+            self.fit();
+        } else {
             self.budget.take_back(bytes);
         }
         is_lent
