@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use sandarac_test_support::{Conn, Origin, Sandarac, get, reply, within};
+use sandarac_test_support::http2::Http2;
+use sandarac_test_support::{Conn, Origin, Sandarac, TempDir, get, reply, within};
 
+use crate::holding::closed;
 use crate::{begin_another, end_another, sandarac, site};
 
 /// How long the test waits for the responses to simultaneous requests. Some get none, because their connections are not
@@ -89,6 +91,47 @@ fn that_no_descriptor_is_left_is_not_held_against_a_backend() {
     client.get("/").expect(200);
     assert_eq!(proxy.metric("backend_connect_failures") + proxy.metric("backend_ejections"), 0);
     assert!(!proxy.stderr().contains("is down"), "{}", proxy.stderr());
+}
+
+/// Regression: files that nobody takes were counted nowhere, and took the descriptors of all others.
+#[test]
+fn files_that_are_asked_for_and_not_taken_have_a_share_of_the_descriptors() {
+    let tree = TempDir::new();
+    std::fs::create_dir(tree.join("files")).unwrap();
+    for number in 0..400 {
+        std::fs::write(tree.join(&format!("files/{number}.bin")), vec![b'x'; 200_000]).unwrap();
+    }
+    let origin = Origin::new(|request| match request.path() {
+        "/stored" => reply(200).cache("max-age=600").body("stored"),
+        _ => reply(200).cache("no-store").body("passed"),
+    });
+    let config = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nhttp2 = true\n\n[pool.app]\nbackends = [\"{}\"]\n\n[[route]]\nmatch = \"/files/\"\n\
+         files = {:?}\n\n[[route]]\npool = \"app\"\n",
+        origin.url(),
+        tree.path().display().to_string()
+    );
+    let proxy = sandarac().config(config).descriptors(500).start();
+    proxy.get("/stored").expect(200);
+    let clients: Vec<Http2> = (0..4)
+        .map(|client| {
+            let mut http2 = closed(&proxy);
+            (0..100).for_each(|at| _ = http2.get(&format!("/files/{}.bin", 100 * client + at), &[]));
+            http2
+        })
+        .collect();
+    let of = |name: &str| proxy.metric_of(name, "files");
+    within("all places to be taken", || (of("descriptors") == of("descriptors_limit")).then_some(()));
+    let refused =
+        within("one to be refused", || Some(proxy.get("/files/399.bin")).filter(|it| it.status == 503));
+    assert!(refused.text().contains("too many files are open"), "{}", refused.text());
+    for _ in 0..60 {
+        assert_eq!(proxy.get("/stored").expect(200).text(), "stored");
+        assert_eq!(proxy.get("/passed").expect(200).text(), "passed");
+    }
+    assert!(proxy.admin(&["status"]).status.success());
+    drop(clients);
+    within("a place to be free", || (proxy.get("/files/399.bin").status == 200).then_some(()));
 }
 
 /// Regression: each refused connection was kept for 200 ms, however many there were, and used descriptors reserved for

@@ -100,7 +100,7 @@ fn page() -> String {
 }
 
 /// A client that opens no window for responses.
-fn closed(proxy: &Sandarac) -> Http2 {
+pub(crate) fn closed(proxy: &Sandarac) -> Http2 {
     let mut client = Http2::over(Conn::to(proxy.address()), &[(INITIAL_WINDOW, 0)]);
     client.gives_windows = false;
     client

@@ -13,7 +13,6 @@
 
 #![allow(unsafe_code)]
 
-use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,6 +25,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::process::{Resource, getrlimit};
+use sandarac_message::OpenFile;
 
 /// The bytes of a slot, a multiple of every page size. Four system calls send 1 MiB.
 pub(crate) const SLOT: usize = 256 << 10;
@@ -103,7 +103,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// The file, and the position of the slot in it.
-    pub(crate) fn place(&self) -> (&Arc<File>, u64) {
+    pub(crate) fn place(&self) -> (&Arc<OpenFile>, u64) {
         (&self.file.file, self.at as u64)
     }
 
@@ -168,7 +168,7 @@ pub(crate) fn held(len: usize) -> usize {
 
 /// A file of [`FILE`] bytes, and its mapping.
 struct MemoryFile {
-    file: Arc<File>,
+    file: Arc<OpenFile>,
     memory: NonNull<u8>,
 }
 
@@ -191,7 +191,7 @@ impl MemoryFile {
         // SAFETY: the system chooses an address where nothing is mapped.
         let memory = unsafe { mmap(std::ptr::null_mut(), FILE, access, MapFlags::SHARED, &file, 0)? };
         let memory = NonNull::new(memory.cast()).ok_or(Errno::NOMEM)?;
-        let file = MemoryFile { file: Arc::new(file.into()), memory };
+        let file = MemoryFile { file: Arc::new(std::fs::File::from(file).into()), memory };
         // SAFETY: the range is the mapping. The advice changes no bytes.
         match unsafe { madvise(memory.as_ptr().cast(), FILE, Advice::LinuxNoHugepage) } {
             // The system has no huge pages.

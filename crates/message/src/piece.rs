@@ -1,7 +1,7 @@
 //! A piece of a body, passed from a store or an origin to a client; opaque to everything in between.
 
+use crate::OpenFile;
 use bytes::Bytes;
-use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum Piece {
 #[derive(Clone, Debug)]
 pub struct FileRange {
     /// The file. It MUST be a regular file, or memory backed by one.
-    pub file: Arc<File>,
+    pub file: Arc<OpenFile>,
     /// The start of the range.
     pub start: u64,
     /// Bytes in the range. If the file turns out to be shorter, the body breaks off.
@@ -33,13 +33,13 @@ pub struct FileRange {
 #[derive(Debug)]
 pub struct Mapping {
     bytes: Bytes,
-    file: Arc<File>,
+    file: Arc<OpenFile>,
     start: u64,
 }
 
 impl Mapping {
     /// `bytes`, which are mapped from `file` at `start`.
-    pub fn new(bytes: Bytes, file: Arc<File>, start: u64) -> Mapping {
+    pub fn new(bytes: Bytes, file: Arc<OpenFile>, start: u64) -> Mapping {
         Mapping { bytes, file, start }
     }
 }
@@ -165,10 +165,11 @@ impl From<Bytes> for Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     #[test]
     fn a_slice_of_a_file_is_a_range_further_on() {
-        let file = Arc::new(File::open("/dev/null").unwrap());
+        let file = Arc::new(File::open("/dev/null").unwrap().into());
         let mut piece = Piece::File(FileRange { file, start: 100, len: 50, may_wait: false }).slice(10..30);
         piece.advance(5);
         let Piece::File(range) = piece else { panic!("a slice of a file is one of a file") };
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_slice_of_a_mapping_is_the_same_range_of_bytes_and_file() {
-        let file = Arc::new(File::open("/dev/null").unwrap());
+        let file = Arc::new(File::open("/dev/null").unwrap().into());
         let mapping = Mapping::new(Bytes::from_static(b"0123456789"), file, 4096);
         let mut piece = Piece::from(mapping).slice(2..8);
         piece.advance(1);

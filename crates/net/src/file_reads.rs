@@ -155,6 +155,7 @@ fn is_byte_in_memory(range: &FileRange, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandarac_message::OpenFile;
     use std::fs::File;
     use std::io::Write;
     use std::sync::Arc;
@@ -164,7 +165,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("sandarac-file-reads-{}-{content}", std::process::id()));
         let mut file = File::create(&path).unwrap();
         file.write_all(&vec![b'x'; content]).unwrap();
-        let file = Arc::new(File::open(&path).unwrap());
+        let file = Arc::new(File::open(&path).unwrap().into());
         std::fs::remove_file(&path).unwrap();
         FileRange { file, start: 0, len: content, may_wait }
     }
@@ -207,7 +208,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             // The file of a process is never in memory.
-            let file = Arc::new(File::open("/proc/self/status").unwrap());
+            let file: Arc<OpenFile> = Arc::new(File::open("/proc/self/status").unwrap().into());
             for (start, some) in [(0, true), (1 << 20, false)] {
                 let range = FileRange { file: file.clone(), start, len: 10, may_wait: true };
                 assert!(!is_in_memory(&range));

@@ -52,7 +52,7 @@ impl Core {
             next: Cell::new(index as u64),
             // Read before the configuration, so that a later change is noticed.
             generation: Cell::new(shared.generation()),
-            site: RefCell::new(LocalSite::new(shared.site(), shared.cores())),
+            site: RefCell::new(LocalSite::new(shared.site(), &shared.file_places, shared.cores())),
             shared,
         });
         sandarac_net::spawn(PanicPart::Origin, || prune(core.me.clone()));
@@ -76,7 +76,8 @@ impl Core {
     pub(crate) fn site(&self) -> LocalSite {
         let generation = self.shared.generation();
         if self.generation.replace(generation) != generation {
-            self.site.replace(LocalSite::new(self.shared.site(), self.shared.cores()));
+            let Shared { file_places, .. } = &*self.shared;
+            self.site.replace(LocalSite::new(self.shared.site(), file_places, self.shared.cores()));
             self.origins.ask_from(&self.site.borrow().config.dns);
         }
         self.site.borrow().clone()

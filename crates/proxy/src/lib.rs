@@ -55,7 +55,7 @@ pub use self::core::Core;
 pub use counters::{Counter, Counters};
 pub use exchange::Deferred;
 pub use fault::Fault;
-pub use files::{FileRefusal, file_descriptors};
+pub use files::FileRefusal;
 pub use fragments::FragmentFailure;
 pub use latency::Latency;
 pub use listener_tls::{ListenerTls, client_settings};

@@ -70,6 +70,8 @@ pub struct Shared {
     pub(crate) account: Arc<Account>,
     /// The descriptors of connections to backends.
     pub(crate) backend_places: Arc<Places>,
+    /// The descriptors of files that are sent, or kept open to be sent.
+    pub(crate) file_places: Arc<Places>,
     /// The memory and the disk of bodies that wait for slow clients.
     pub(crate) spool: Arc<SpoolSpace>,
     /// The memory of encoders, without which a body is sent as it is.
@@ -99,6 +101,8 @@ pub struct DescriptorLimits {
     pub backends: usize,
     /// Bodies that wait in files.
     pub spools: usize,
+    /// Files that are sent.
+    pub files: usize,
 }
 
 /// The most client connections of a core without a finished TLS handshake, whatever the limit of connections. Each holds a few
@@ -138,6 +142,7 @@ impl Shared {
             tended: ArcSwap::new(site),
             generation: AtomicU64::new(0),
             backend_places: Places::new(usize::MAX),
+            file_places: Places::new(usize::MAX),
             spool: SpoolSpace::new(store.clone()),
             encoding_memory: CodingMemory::of_encoders(&account),
             decoding_memory: CodingMemory::of_decoders(&account),
@@ -317,16 +322,18 @@ impl Shared {
         self.connection_limit.store(limits.clients, Ordering::Relaxed);
         self.backend_places.set_most(limits.backends);
         self.spool.places.set_most(limits.spools);
+        self.file_places.set_most(limits.files);
     }
 
-    /// The descriptors that are taken for clients, for connections to backends, and for bodies in files, each
-    /// with the most.
-    pub fn descriptors(&self) -> [(&'static str, usize, usize); 3] {
+    /// The descriptors that are taken for clients, for connections to backends, for bodies in files, and for files
+    /// that are sent, each with the most.
+    pub fn descriptors(&self) -> [(&'static str, usize, usize); 4] {
         let of = |name, places: &Places| (name, places.taken(), places.most());
         [
             ("clients", self.connections(), self.connection_limit()),
             of("backends", &self.backend_places),
             of("spools", &self.spool.places),
+            of("files", &self.file_places),
         ]
     }
 

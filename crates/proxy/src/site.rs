@@ -1,16 +1,15 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
-use crate::files::{FileCache, file_descriptors};
+use crate::files::FileCache;
 use crate::listener_tls::ListenerTls;
 use crate::pool::{PoolChanges, SitePool};
 use crate::site_tls::SiteTls;
 use crate::tier::SharedTier;
-use rustix::process::{Resource, getrlimit};
 use sandarac_config::{ClientCertificateForward, Config, Credentials, Network};
 use sandarac_message::Fields;
 use sandarac_message::forwarding::{Forwarding, client_address};
 use sandarac_message::target::Scheme;
-use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, SessionLimits};
+use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, Places, SessionLimits};
 use sandarac_policy::{PoolId, Route};
 use sandarac_wire::h1::Limits;
 use std::net::IpAddr;
@@ -89,10 +88,9 @@ pub(crate) struct Local {
 }
 
 impl LocalSite {
-    /// The part of one of `cores`.
-    pub(crate) fn new(site: Arc<Site>, cores: usize) -> LocalSite {
-        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let files = FileCache::new(file_descriptors(descriptors, cores));
+    /// The part of one of `cores`, whose files take `places`.
+    pub(crate) fn new(site: Arc<Site>, places: &Arc<Places>, cores: usize) -> LocalSite {
+        let files = FileCache::new(places.clone(), cores);
         LocalSite(Rc::new(Local { site, files }))
     }
 

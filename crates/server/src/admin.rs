@@ -160,7 +160,7 @@ pub struct HoldingsStatus {
 /// Open descriptors of one use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DescriptorsStatus {
-    /// The use: `clients`, `backends` or `spools`.
+    /// The use: `clients`, `backends`, `spools` or `files`.
     pub of: String,
     /// How many are open.
     pub open: u64,

@@ -13,7 +13,7 @@ use crate::tls::tests::{configs, name};
 use crate::{BodyStep, Conn, ListenerId, Meter, MinimumRate, Stream, Timer, Transport};
 use bytes::Bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
-use sandarac_message::{Fields, FieldsBuf, FileRange, Mapping, Piece};
+use sandarac_message::{Fields, FieldsBuf, FileRange, Mapping, OpenFile, Piece};
 use sandarac_wire::h1::Limits;
 use sandarac_wire::h2;
 use std::fs::File;
@@ -112,7 +112,8 @@ fn a_client_that_waits_for_a_file_is_not_hurried_by_memory_pressure() {
     runtime.block_on(async {
         let (ours, _theirs) = pair();
         let mut conn = Conn::new(ours);
-        let file = Arc::new(File::from(memfd_create("body", MemfdFlags::CLOEXEC).unwrap()));
+        let file: Arc<OpenFile> =
+            Arc::new(File::from(memfd_create("body", MemfdFlags::CLOEXEC).unwrap()).into());
         file.set_len(BODY as u64).unwrap();
         conn.enqueue(Piece::File(FileRange { file, start: 0, len: BODY, may_wait: false }));
         let (pressure, mut timer, mut rate) = (AtomicBool::new(true), Timer::new(), waited_for());
@@ -137,7 +138,7 @@ fn waited_for() -> WaitedFor {
 struct Echo {
     pressure: AtomicBool,
     account: Arc<Account>,
-    file: Arc<File>,
+    file: Arc<OpenFile>,
     /// Set when the response to `/file-until-close` has ended.
     ended: Arc<AtomicBool>,
     tls: Option<AcceptTls>,
@@ -159,7 +160,7 @@ impl Echo {
         file.write_all_at(&content(), 0).unwrap();
         let (pressure, ended) = (AtomicBool::new(false), Arc::default());
         let account = account();
-        Rc::new(Echo { pressure, account, file: Arc::new(file), ended, tls })
+        Rc::new(Echo { pressure, account, file: Arc::new(file.into()), ended, tls })
     }
 }
 

@@ -6,7 +6,7 @@
 use super::resolve::Resolution;
 use super::tree::Tree;
 use hashbrown::{Equivalent, HashMap};
-use sandarac_net::Moment;
+use sandarac_net::{Moment, Places};
 use sandarac_policy::RouteId;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,17 +20,8 @@ const MAX_ENTRIES: usize = 4096;
 /// The most bytes of memory for heads and small contents.
 const MAX_BYTES: usize = 16 << 20;
 
-/// The most descriptors, if the limit on open files is no concern.
+/// The most descriptors of a core, if the limit on open files is no concern.
 const MAX_DESCRIPTORS: usize = 1024;
-
-/// The share of the descriptors of a process that the files of all its cores may hold open.
-const DESCRIPTOR_SHARE: usize = 8;
-
-/// The most descriptors that the files of one of `cores` hold open, of the `descriptors` that the process may have.
-pub fn file_descriptors(descriptors: u64, cores: usize) -> usize {
-    let all = usize::try_from(descriptors).unwrap_or(usize::MAX) / DESCRIPTOR_SHARE;
-    (all / cores.max(1)).clamp(1, MAX_DESCRIPTORS)
-}
 
 /// A route, and what its responses depend on: the path, and the host and target if an edit uses them.
 #[derive(PartialEq, Eq, Hash)]
@@ -61,7 +52,9 @@ impl KeyOf<'_> {
 /// What a core knows of files.
 pub(crate) struct FileCache {
     known: RefCell<Known>,
-    max_descriptors: usize,
+    /// The descriptors of files.
+    places: Arc<Places>,
+    cores: usize,
 }
 
 #[derive(Default)]
@@ -118,8 +111,20 @@ pub(super) struct Opening<'c> {
 }
 
 impl FileCache {
-    pub(crate) fn new(max_descriptors: usize) -> FileCache {
-        FileCache { known: RefCell::default(), max_descriptors }
+    /// The cache of one of `cores`.
+    pub(crate) fn new(places: Arc<Places>, cores: usize) -> FileCache {
+        FileCache { known: RefCell::default(), places, cores: cores.max(1) }
+    }
+
+    /// The most descriptors that it keeps. All cores together have half of the places: the others are for files that
+    /// are only being sent.
+    fn max_descriptors(&self) -> usize {
+        (self.places.most() / 2 / self.cores).clamp(1, MAX_DESCRIPTORS)
+    }
+
+    /// The descriptors of files.
+    pub(super) fn places(&self) -> &Arc<Places> {
+        &self.places
     }
 
     /// The tree of a route was looked at, at the time `looked` or later.
@@ -173,7 +178,7 @@ impl FileCache {
             known.descriptors -= before.descriptors;
             known.bytes -= before.bytes;
         }
-        while known.descriptors > self.max_descriptors
+        while known.descriptors > self.max_descriptors()
             || known.bytes > MAX_BYTES
             || known.entries.len() > MAX_ENTRIES
         {

@@ -23,7 +23,6 @@ mod tree;
 mod walk;
 
 pub(crate) use cache::FileCache;
-pub use cache::file_descriptors;
 pub(crate) use programs::Programs;
 pub use refusal::FileRefusal;
 
@@ -36,12 +35,12 @@ pub(crate) use deliver::FileBody;
 use deliver::{Delivery, choose};
 pub(crate) use name::is_hidden;
 pub(crate) use named::{FileAt, NamedFile, NotSent};
-use representation::{EditsOf, Representation};
+use representation::{EditsOf, Means, Representation};
 use resolve::{Asked, Resolution, resolve};
 use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::target::route_path;
 use sandarac_message::{FieldsBuf, Name, RequestHead, StoredHead, Timestamp};
-use sandarac_net::{Held, Holder, Moment, Response, off_core};
+use sandarac_net::{Held, Holder, Moment, Places, Response, off_core};
 use sandarac_policy::{Edits, FileName, FileRule, RequestParts, RouteId};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -165,21 +164,15 @@ impl<'a> FileRequest<'a> {
             Looked::Valid(resolution) => Ok(self.found(resolution)),
             Looked::Old(before, tree, turn) if tree.is_local => {
                 let edits = self.wanted.edits(&self.received.route.response.all);
-                let asked = Asked {
-                    tree: &tree,
-                    names: self.wanted.names(self.rule),
-                    path: &self.path,
-                    edits: EditsOf {
-                        edits: &edits,
-                        request: RequestParts {
-                            host: &self.received.host,
-                            target: self.received.target.path_and_query,
-                            ..RequestParts::default()
-                        },
-                    },
-                    known: before.as_deref(),
-                    on: On::Core,
+                let request = RequestParts {
+                    host: &self.received.host,
+                    target: self.received.target.path_and_query,
+                    ..RequestParts::default()
                 };
+                let edits = EditsOf { edits: &edits, request };
+                let means = Means { tree: &tree, edits, places: files.places(), on: On::Core };
+                let names = self.wanted.names(self.rule);
+                let asked = Asked { means, names, path: &self.path, known: before.as_deref() };
                 // Without a descriptor, the exchange closes some and tries again.
                 let resolution = resolve(asked).map_err(|absent| match absent {
                     Absent::Refused(FileRefusal::NoDescriptors) => Absent::Waits,
@@ -231,6 +224,7 @@ impl<'a> FileRequest<'a> {
                 tree,
                 is_due,
                 before,
+                places: files.places().clone(),
                 path: self.path.to_vec(),
                 host: self.received.host.to_vec(),
                 target: self.received.target.path_and_query.to_vec(),
@@ -359,6 +353,7 @@ struct Work {
     tree: Option<Arc<Tree>>,
     is_due: bool,
     before: Option<Arc<Resolution>>,
+    places: Arc<Places>,
     path: Vec<u8>,
     host: Vec<u8>,
     target: Vec<u8>,
@@ -375,7 +370,8 @@ impl Work {
         let edits = EditsOf { edits: &edits, request };
         let names = self.wanted.names(&self.rule);
         let known = self.before.as_deref();
-        let asked = Asked { tree: &tree, names, path: &self.path, edits, known, on: On::Thread };
+        let means = Means { tree: &tree, edits, places: &self.places, on: On::Thread };
+        let asked = Asked { means, names, path: &self.path, known };
         let resolution = resolve(asked).map_err(refused)?;
         Ok((tree, resolution))
     }

@@ -1,11 +1,11 @@
 //! Files that a response of a pool names, to be sent in place of its body.
 
 use super::refusal::FileRefusal;
-use super::representation::EditsOf;
+use super::representation::{EditsOf, Means};
 use super::resolve::{Asked, Resolution, resolve};
 use super::tree::{On, Tree, refused};
 use super::{FileFound, PATIENCE};
-use sandarac_net::{off_core, within};
+use sandarac_net::{Places, off_core, within};
 use sandarac_policy::{Edits, FileRule, RequestParts};
 use std::fs::canonicalize;
 use std::os::unix::ffi::OsStrExt;
@@ -41,13 +41,13 @@ pub(crate) enum NotSent {
 }
 
 impl NamedFile {
-    /// Opens it, on another thread.
-    pub(crate) async fn open(self) -> Result<FileFound, NotSent> {
-        let opened = within(PATIENCE, off_core(move || self.open_here())).await;
+    /// Opens it, on another thread, with one of `places`.
+    pub(crate) async fn open(self, places: Arc<Places>) -> Result<FileFound, NotSent> {
+        let opened = within(PATIENCE, off_core(move || self.open_here(&places))).await;
         opened.ok_or(NotSent::Refused(FileRefusal::Late))?.ok_or(NotSent::Refused(FileRefusal::Unreadable))?
     }
 
-    fn open_here(self) -> Result<FileFound, NotSent> {
+    fn open_here(self, places: &Arc<Places>) -> Result<FileFound, NotSent> {
         let NamedFile { rule, edits, host, target, name } = self;
         let path = match name {
             FileAt::Below(path) => path,
@@ -57,8 +57,8 @@ impl NamedFile {
         let tree = Tree::open(&rule, None, On::Thread).map_err(refuse)?;
         let request = RequestParts { host: &host, target: &target, ..RequestParts::default() };
         let edits = EditsOf { edits: &edits, request };
-        let asked =
-            Asked { tree: &tree, names: &tree.rule.names, path: &path, edits, known: None, on: On::Thread };
+        let means = Means { tree: &tree, edits, places, on: On::Thread };
+        let asked = Asked { means, names: &tree.rule.names, path: &path, known: None };
         match resolve(asked).map_err(refuse)? {
             found @ Resolution::File(_) => Ok(FileFound(Arc::new(found))),
             Resolution::Nothing(why) => Err(NotSent::Refused(why)),

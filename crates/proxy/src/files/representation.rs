@@ -5,8 +5,10 @@ use super::tree::{Absent, On, Tree, id};
 use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use sandarac_message::{FieldsBuf, FileRange, Name, Piece, StoredHead, Timestamp, TooLarge, date, decimal};
-use sandarac_net::{Moment, StoredBlock, is_in_memory};
+use sandarac_message::{
+    FieldsBuf, FileRange, Name, OpenFile, Piece, StoredHead, Timestamp, TooLarge, date, decimal,
+};
+use sandarac_net::{Moment, Places, StoredBlock, is_in_memory};
 use sandarac_policy::{Edits, RequestParts};
 use std::fs::File;
 use std::io::IoSliceMut;
@@ -64,6 +66,16 @@ pub(super) struct EditsOf<'a> {
     pub(super) request: RequestParts<'a>,
 }
 
+/// What it takes to make files ready.
+#[derive(Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) tree: &'a Arc<Tree>,
+    pub(super) edits: EditsOf<'a>,
+    /// The descriptors of files.
+    pub(super) places: &'a Arc<Places>,
+    pub(super) on: On,
+}
+
 /// What tells one state of a file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
@@ -103,7 +115,7 @@ pub(super) struct Representation {
 #[derive(Clone)]
 enum Content {
     Small(Bytes),
-    Open { file: Arc<File>, may_wait: bool },
+    Open { file: Arc<OpenFile>, may_wait: bool },
 }
 
 /// A file that was opened, before it is ready.
@@ -115,15 +127,13 @@ pub(super) struct Found {
 
 impl Found {
     /// Makes it ready, or returns the one of `known` that is the same. `name` is that of the file without the ending of its
-    /// coding.
+    /// coding. One that is not small takes a place until it was sent for the last time.
     pub(super) fn ready(
         self,
-        tree: &Tree,
+        means: &Means<'_>,
         name: &[u8],
         varies: bool,
-        edits: &EditsOf<'_>,
         known: &[Arc<Representation>],
-        on: On,
     ) -> Result<Arc<Representation>, Absent> {
         let stamp = Stamp::of(&self.stat);
         let is_same = |known: &&Arc<Representation>| {
@@ -132,16 +142,19 @@ impl Found {
         if let Some(known) = known.iter().find(is_same) {
             return Ok(known.clone());
         }
-        let may_wait = tree.may_wait(&self.stat, &self.file);
+        let may_wait = means.tree.may_wait(&self.stat, &self.file);
         let (small, stamp) = match stamp.len <= SMALL {
-            true => read_small(&self.file, stamp, may_wait, on)?,
+            true => read_small(&self.file, stamp, may_wait, means.on)?,
             false => (None, stamp),
         };
-        let head = head(name, &stamp, self.coding, varies, edits);
+        let head = head(name, &stamp, self.coding, varies, &means.edits);
         let head = head.map_err(|TooLarge| Absent::Refused(FileRefusal::Unreadable))?;
         let content = match small {
             Some(bytes) => Content::Small(bytes),
-            None => Content::Open { file: Arc::new(self.file), may_wait },
+            None => {
+                let place = means.places.take().ok_or(Absent::Refused(FileRefusal::NoDescriptors))?;
+                Content::Open { file: Arc::new(OpenFile::with(self.file, place)), may_wait }
+            }
         };
         Ok(Arc::new(Representation {
             stamp,
@@ -205,7 +218,7 @@ impl Representation {
     }
 
     /// Whether the system has all of it in memory, or had so a moment ago.
-    fn is_in_memory(&self, file: &Arc<File>) -> bool {
+    fn is_in_memory(&self, file: &Arc<OpenFile>) -> bool {
         let now = Moment::now().timestamp().as_millis();
         if now < self.in_memory.load(Ordering::Relaxed) + STAYS_IN_MEMORY {
             return true;

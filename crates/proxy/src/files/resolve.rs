@@ -2,8 +2,8 @@
 
 use super::name::{file_path, is_script};
 use super::refusal::FileRefusal;
-use super::representation::{Coding, EditsOf, Found, Representation};
-use super::tree::{Absent, Node, On, Tree};
+use super::representation::{Coding, Found, Means, Representation};
+use super::tree::{Absent, Node, Tree};
 use rustix::fs::Stat;
 use sandarac_policy::FileName;
 use std::sync::Arc;
@@ -45,15 +45,13 @@ impl Resolution {
 /// A path, and what its response depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
-    pub(super) tree: &'a Arc<Tree>,
     /// The names that are tried.
     pub(super) names: &'a [FileName],
     /// The path as routes see it.
     pub(super) path: &'a [u8],
-    pub(super) edits: EditsOf<'a>,
     /// The earlier answer, whose open files are used again if they are still the same.
     pub(super) known: Option<&'a Resolution>,
-    pub(super) on: On,
+    pub(super) means: Means<'a>,
 }
 
 /// Finds what answers a path.
@@ -65,12 +63,12 @@ pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
         Ok(path) => path,
         Err(refusal) => return Ok(Resolution::Nothing(refusal)),
     };
-    let rule = &asked.tree.rule;
+    let rule = &asked.means.tree.rule;
     let mut refusal = FileRefusal::NotFound;
     for template in asked.names {
         let name = template.fill(&path);
         let is_directory_name = name.last() == Some(&b'/');
-        let node = match asked.tree.look(&name, asked.on) {
+        let node = match asked.means.tree.look(&name, asked.means.on) {
             Err(Absent::Refused(
                 why @ (FileRefusal::Denied
                 | FileRefusal::Link
@@ -92,7 +90,7 @@ pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
                 let lacks_slash = template.is_path() && !is_directory_name;
                 for index in &rule.index {
                     let name = [&name, &b"/"[..], index.as_bytes()].concat();
-                    match asked.tree.look(&name, asked.on)? {
+                    match asked.means.tree.look(&name, asked.means.on)? {
                         Some(Node::File(..)) if lacks_slash => return Ok(Resolution::WithSlash),
                         Some(Node::File(..)) if is_script(&name) => {
                             return Ok(Resolution::Nothing(FileRefusal::Script));
@@ -106,7 +104,7 @@ pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
                 if rule.listing {
                     return Ok(match lacks_slash {
                         true => Resolution::WithSlash,
-                        false => Resolution::Listing(asked.tree.clone(), name),
+                        false => Resolution::Listing(asked.means.tree.clone(), name),
                     });
                 }
             }
@@ -119,9 +117,9 @@ impl Asked<'_> {
     /// The file called `name`, with its compressed neighbours.
     fn file(&self, name: &[u8], plain: Found) -> Result<Resolution, Absent> {
         let mut neighbours = Vec::new();
-        if self.tree.rule.precompressed {
+        if self.means.tree.rule.precompressed {
             for coding in Coding::ALL {
-                match self.tree.look(&[name, coding.ending()].concat(), self.on) {
+                match self.means.tree.look(&[name, coding.ending()].concat(), self.means.on) {
                     Ok(Some(Node::File(file, stat))) if is_usable(&stat, &plain.stat) => {
                         neighbours.push(Found { file, stat, coding: Some(coding) });
                     }
@@ -133,7 +131,7 @@ impl Asked<'_> {
         neighbours.sort_by_key(|found| found.stat.st_size);
         let varies = !neighbours.is_empty();
         let known = self.known.map_or(&[][..], Resolution::files);
-        let ready = |found: Found| found.ready(self.tree, name, varies, &self.edits, known, self.on);
+        let ready = |found: Found| found.ready(&self.means, name, varies, known);
         std::iter::once(plain).chain(neighbours).map(ready).collect::<Result<_, _>>().map(Resolution::File)
     }
 }

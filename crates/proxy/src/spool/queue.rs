@@ -6,12 +6,11 @@ use super::temporary::{TemporaryFile, write};
 #[cfg(test)]
 use super::tests::off_core;
 use crate::shared::Shared;
-use sandarac_message::{FileRange, Piece};
+use sandarac_message::{FileRange, OpenFile, Piece};
 #[cfg(not(test))]
 use sandarac_net::off_core;
 use sandarac_net::{Holder, Moment, Timer};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -66,7 +65,7 @@ pub(crate) struct Spool {
     timer: Timer,
 }
 
-type Writing = Pin<Box<dyn Future<Output = Option<(Block, io::Result<Arc<File>>)>>>>;
+type Writing = Pin<Box<dyn Future<Output = Option<(Block, io::Result<Arc<OpenFile>>)>>>>;
 
 impl Spool {
     /// An empty spool for a response, at most `limit` bytes of which wait for the client.
@@ -315,7 +314,7 @@ impl Spool {
         self.pieces.push_back(block.into_bytes().into());
     }
 
-    fn written(&mut self, block: Block, file: Arc<File>) {
+    fn written(&mut self, block: Block, file: Arc<OpenFile>) {
         let Some(own) = &mut self.file else {
             return self.failed(block, "the file is gone".to_owned());
         };

@@ -4,6 +4,7 @@ use super::block::Block;
 use super::space::SpoolDisk;
 use rustix::fs::{Mode, OFlags, open, unlink};
 use rustix::io::Errno;
+use sandarac_message::OpenFile;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// A file that belongs to one body. Bytes are added at its end only, and never written again, because the system may still have
 /// to send them. It is freed when the last range of it is dropped.
 pub(super) struct TemporaryFile {
-    file: Option<Arc<File>>,
+    file: Option<Arc<OpenFile>>,
     pub(super) disk: SpoolDisk,
 }
 
@@ -24,11 +25,11 @@ impl TemporaryFile {
         TemporaryFile { file: None, disk }
     }
 
-    pub(super) fn file(&self) -> Option<&Arc<File>> {
+    pub(super) fn file(&self) -> Option<&Arc<OpenFile>> {
         self.file.as_ref()
     }
 
-    pub(super) fn opened(&mut self, file: Arc<File>) {
+    pub(super) fn opened(&mut self, file: Arc<OpenFile>) {
         self.file = Some(file);
     }
 }
@@ -44,14 +45,14 @@ impl Drop for TemporaryFile {
 
 /// Writes `block` at `at` to `file`, or to a new one in `directory`. MUST NOT be called on a core.
 pub(super) fn write(
-    file: Option<Arc<File>>,
+    file: Option<Arc<OpenFile>>,
     directory: &Path,
     block: &Block,
     at: u64,
-) -> io::Result<Arc<File>> {
+) -> io::Result<Arc<OpenFile>> {
     let file = match file {
         Some(file) => file,
-        None => Arc::new(create(directory)?),
+        None => Arc::new(create(directory)?.into()),
     };
     file.write_all_at(block.bytes(), at)?;
     Ok(file)

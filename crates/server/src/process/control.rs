@@ -148,6 +148,7 @@ fn holdings(shared: &Shared) -> HoldingsStatus {
     HoldingsStatus {
         bytes: bytes as u64,
         limit_bytes: limit as u64,
-        descriptors: shared.descriptors().map(of).into(),
+        // Files have none where none are served.
+        descriptors: shared.descriptors().into_iter().filter(|(_, _, limit)| *limit > 0).map(of).collect(),
     }
 }

@@ -1,9 +1,9 @@
-//! The limits on connections and on files of spools, and the limit on open files from which they follow.
+//! The limits on connections, on files of spools and on files that are sent, and the limit on open files from which they follow.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandarac_config::Config;
 use sandarac_policy::Action;
-use sandarac_proxy::{DescriptorLimits, file_descriptors};
+use sandarac_proxy::DescriptorLimits;
 
 use crate::human::{count, grouped};
 use crate::stderr::print_line;
@@ -19,8 +19,11 @@ const FEW_CONNECTIONS: u64 = 256;
 /// Descriptors of each core's runtime. In addition, a core has a socket for each listener.
 const CORE_DESCRIPTORS: u64 = 4;
 
-/// The share of the descriptors for backends and spools that spools have.
+/// The share that spools have of the descriptors that are left by clients.
 const SPOOLS: u64 = 8;
+
+/// The share that files have of these, where some are served.
+const FILES: u64 = 4;
 
 /// The shares of the descriptors that a process may have.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,23 +36,26 @@ pub(crate) struct Shares {
 }
 
 /// The shares of `files` descriptors for a process with so many cores: of clients the configured number, or
-/// half of what is not reserved; of backends and spools the rest.
+/// half of what is not reserved; of backends, spools and files the rest.
 fn shares(config: &Config, cores: usize, files: u64) -> Shares {
     let per_core = CORE_DESCRIPTORS + config.listeners.len() as u64;
-    let serves_files = config
-        .routes
-        .all()
-        .iter()
-        .any(|route| matches!(route.action, Action::Files { .. } | Action::Internal(_)));
-    let of_files = if serves_files { cores * file_descriptors(files, cores) } else { 0 };
-    let own = OWN_DESCRIPTORS + cores as u64 * per_core + of_files as u64;
+    let own = OWN_DESCRIPTORS + cores as u64 * per_core;
     let possible = (files.saturating_sub(own) / 2).max(1);
     let clients = possible.min(config.limits.connections.map_or(u64::MAX, |most| most.get().into()));
     let others = files.saturating_sub(own).saturating_sub(clients);
     let spools = (others / SPOOLS).max(1);
-    let [clients, backends, spools] = [clients, others.saturating_sub(spools).max(1), spools]
-        .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    Shares { files, own, limits: DescriptorLimits { clients, backends, spools } }
+    let sent = if serves_files(config) { (others / FILES).max(1) } else { 0 };
+    let backends = others.saturating_sub(spools + sent).max(1);
+    let [clients, backends, spools, sent] =
+        [clients, backends, spools, sent].map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    Shares { files, own, limits: DescriptorLimits { clients, backends, spools, files: sent } }
+}
+
+/// Whether responses are sent from files: of routes, or those that applications name.
+fn serves_files(config: &Config) -> bool {
+    let of_files = |action: &Action| matches!(action, Action::Files { .. } | Action::Internal(_));
+    config.routes.all().iter().any(|route| of_files(&route.action))
+        || config.pools.iter().any(|pool| pool.x_sendfile.is_some())
 }
 
 /// The most descriptors that a process may have where the system allows it.
@@ -79,13 +85,15 @@ pub(super) fn descriptor_limits(config: &Config, cores: usize) -> DescriptorLimi
 
 /// The shares of a process that is started here, for `sandarac check`.
 pub(crate) fn explain(config: &Config, cores: usize) -> String {
-    let Shares { files, own, limits: DescriptorLimits { clients, backends, spools } } =
-        shares(config, cores, most_files());
+    let Shares { files, own, limits } = shares(config, cores, most_files());
     let [files, own] = [files, own].map(grouped);
+    let DescriptorLimits { clients, backends, spools, files: sent } = limits;
     let [clients, backends, spools] = [clients, backends, spools].map(|most| grouped(most as u64));
+    let sent =
+        if sent > 0 { format!("{} for files that are sent, ", grouped(sent as u64)) } else { String::new() };
     format!(
         "Open files, if started from here: {files}, of which {clients} are for clients, {backends} for connections to backends, \
-         {spools} for bodies of slow clients, and {own} for everything else.\n"
+         {spools} for bodies of slow clients, {sent}and {own} for everything else.\n"
     )
 }
 
@@ -102,9 +110,11 @@ mod tests {
             Config::from_toml("a.toml", &text).expect("a configuration").0
         };
         let of = |limits, files| shares(&config(limits), 2, files);
-        let limits = |clients, backends, spools| DescriptorLimits { clients, backends, spools };
-        assert_eq!(of("", 2000), Shares { files: 2000, own: 74, limits: limits(963, 843, 120) });
-        assert_eq!(of("[limits]\nconnections = 300\n", 2000).limits, limits(300, 1423, 203));
-        assert_eq!(of("", 64).limits, limits(1, 1, 1), "nothing works without one of each");
+        let limits = |clients, backends, spools, files| DescriptorLimits { clients, backends, spools, files };
+        assert_eq!(of("", 2000), Shares { files: 2000, own: 74, limits: limits(963, 843, 120, 0) });
+        assert_eq!(of("[limits]\nconnections = 300\n", 2000).limits, limits(300, 1423, 203, 0));
+        let files = "[[route]]\nmatch = \"/files/\"\nfiles = \"/srv\"\n";
+        assert_eq!(of(files, 2000).limits, limits(963, 603, 120, 240));
+        assert_eq!(of(files, 64).limits, limits(1, 1, 1, 1), "nothing works without one of each");
     }
 }

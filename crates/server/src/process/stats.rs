@@ -48,8 +48,7 @@ pub(super) fn stats(state: &ProcessState) -> Stats {
     metrics.extend(classes);
     let most = shared.held_in_all().1;
     for (of, open, limit) in shared.descriptors() {
-        let text =
-            "Open descriptors by their use: connections of clients and to backends, and files of spools.";
+        let text = "Open descriptors by their use: connections of clients and to backends, files of spools, and files that are sent.";
         metrics.push(Metric::gauge("descriptors", text, open as u64).with("of", of));
         let text = "The most open descriptors of each use.";
         metrics.push(Metric::gauge("descriptors_limit", text, limit as u64).with("of", of));

@@ -151,7 +151,7 @@ async fn send(
     arrived.link.drop_body();
     let OriginResponse { link, head, switched, requested, received, upload, .. } = *arrived;
     link.close();
-    let file = named?.open().await.map_err(|why| match why {
+    let file = named?.open(asked.core.shared.file_places.clone()).await.map_err(|why| match why {
         NotSent::Outside => Fault::FileNotAllowed,
         NotSent::Refused(refusal) => Fault::File(refusal),
     })?;
