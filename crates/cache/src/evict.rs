@@ -20,10 +20,18 @@ impl Store {
         Judge { limit: self.budget.limit(), desperate: false }
     }
 
-    /// Charges `bytes`, evicting until they fit. False if that would be in vain.
+    /// Charges `bytes`, evicting until they fit. False if that would be in vain: the last share of what no eviction can free is
+    /// for objects that may stay. While readers hold much, new objects displace only others without proven worth.
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
+        let limit = self.budget.limit();
         while !self.budget.try_add(bytes) {
-            if self.is_held_fast(bytes, self.budget.limit()) || !self.evict() {
+            let fixed = self.fixed_bytes();
+            if fixed > limit - limit / SHARE || fixed + bytes > limit {
+                return false;
+            }
+            let evicted =
+                if self.readers_hold_much() { self.evict_from(Queue::Small, false) } else { self.evict() };
+            if !evicted {
                 return false;
             }
         }
@@ -36,13 +44,14 @@ impl Store {
     /// Readers may be slow, and nothing that they hold can be freed. So objects without proven worth, with or
     /// without readers, may exceed their share only by displacing other such objects, and leave the last
     /// share of free memory to small objects. Otherwise a few clients that ask for large objects and do not
-    /// read would empty the main queue.
+    /// read would empty the main queue. Of what has left the store, readers have half of the limit: the other half can be lent.
     pub(crate) fn reserve_arriving(&self, bytes: usize, held: usize) -> bool {
         let limit = self.budget.limit();
         let share = limit / SHARE;
-        let most = if held > limit / 1024 { limit - share } else { limit };
+        let is_small = held <= limit / 1024;
+        let most = if is_small { limit } else { limit - share };
         loop {
-            if self.is_held_fast(bytes, most) {
+            if self.fixed_bytes() + bytes > most || !is_small && self.readers_hold_much() {
                 return false;
             }
             let unproven = self.unproven_bytes() + bytes;
@@ -57,12 +66,9 @@ impl Store {
         }
     }
 
-    /// Whether what no eviction can free leaves no room for another `bytes` within `most`. Readers have half of the
-    /// limit of what has left the store, so that the other half can be lent, and the last share is for objects that may stay.
-    fn is_held_fast(&self, bytes: usize, most: usize) -> bool {
-        let (limit, fixed) = (self.budget.limit(), self.fixed_bytes());
-        let read = fixed.saturating_sub(self.budget.lent_charged());
-        read > limit / 2 || fixed > limit - limit / SHARE || fixed + bytes > most
+    /// Whether readers hold more than half of the limit in objects that have left the store.
+    fn readers_hold_much(&self) -> bool {
+        self.fixed_bytes().saturating_sub(self.budget.lent_charged()) > self.budget.limit() / 2
     }
 
     /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of

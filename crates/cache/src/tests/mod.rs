@@ -4,6 +4,7 @@ mod arriving;
 mod bans;
 mod combining;
 mod eviction;
+mod held;
 mod lookup;
 mod model;
 mod page_markup;
