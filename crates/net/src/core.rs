@@ -2,7 +2,7 @@
 
 use crate::http1::{self, NewConnection};
 use crate::service::Service;
-use crate::sessions::Sessions;
+use crate::sessions::{Ending, Sessions};
 use crate::{Acceptor, ListenerId, Listeners, Moment};
 use std::collections::HashMap;
 use std::io;
@@ -31,8 +31,8 @@ pub enum Command {
     Listen(Listeners),
     /// Stop accepting at a listener.
     Unlisten(ListenerId),
-    /// Stop accepting, end idle connections, let the others finish their exchange; reply when none is left.
-    Drain(oneshot::Sender<()>),
+    /// Stop accepting, and have all connections end like this; reply when none is left.
+    Drain(Ending, oneshot::Sender<()>),
     /// End now.
     Stop,
 }
@@ -67,9 +67,10 @@ pub fn run_core<S: Service>(
                     if let Some(Accepting { stop, .. }) = accepting.remove(&listener) {
                         stop.notify_one();
                     }
+                    sessions.leave(listener);
                 }
-                Command::Drain(done) => {
-                    sessions.drain();
+                Command::Drain(ending, done) => {
+                    sessions.end(ending);
                     let sessions = sessions.clone();
                     let accepting: Vec<_> = accepting.drain().map(|(_, accepting)| accepting.task).collect();
                     tokio::task::spawn_local(async move {
@@ -111,7 +112,7 @@ async fn accept_loop<S: Service>(
             accepted = acceptor.accept() => accepted,
             // Connections that the kernel had accepted by then were taken: closing the socket would reset
             // them.
-            () = sessions.drained() => return,
+            () = sessions.ended() => return,
             () = stop.notified() => return,
         };
         match accepted {

@@ -58,6 +58,7 @@ pub use parked::ParkedConn;
 pub use places::{Place, Places};
 pub use response::{Base, Body, BodyBroken, Length, Responder, Response, StoredBlock};
 pub use service::{AcceptTls, Answer, Client, Incoming, Peer, Refused, Request, Service, SessionLimits};
+pub use sessions::Ending;
 pub use stream::{Stream, Unread};
 pub use task::{boxed, drop_off_core, off_core, sleep, spawn};
 pub use timer::{Timer, within};

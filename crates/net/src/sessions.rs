@@ -1,7 +1,7 @@
 //! The sessions of one core: their number, which of them are idle, and whether they should end.
 
 use crate::tls::{Handshakes, STALLED};
-use crate::{Conn, Moment, Unread};
+use crate::{Conn, ListenerId, Moment, Unread};
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,6 +15,16 @@ use tokio::sync::Notify;
 /// closed at once: under a flood their descriptors are needed, above all for connections to backends.
 const LINGERING: usize = 4;
 
+/// How connections end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ending {
+    /// After one more request of each: another process accepts the next. One that is idle need not be closed, and its client
+    /// may be sending.
+    AfterOne,
+    /// Those that are idle at once, the others after their request.
+    Now,
+}
+
 /// The sessions of one core.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
@@ -25,10 +35,12 @@ pub(crate) struct Sessions {
     rests: Cell<u64>,
     /// Those that were idle when this was last made, the longest idle first: the slot, and [`Entry::rests`].
     longest_idle: RefCell<VecDeque<(usize, u64)>>,
-    draining: Cell<bool>,
+    ending: Cell<Option<Ending>>,
+    /// The listeners that are no more, but whose connections may be.
+    gone: RefCell<Vec<ListenerId>>,
     lingering: Cell<usize>,
     pub(crate) handshakes: Handshakes,
-    drained: Notify,
+    ends: Notify,
 }
 
 #[derive(Debug)]
@@ -56,9 +68,21 @@ impl Entry {
 }
 
 impl Sessions {
+    /// Whether and how all of them end.
+    #[inline]
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.ending.get()
+    }
+
     /// Whether connections accept no further request.
-    pub(crate) fn draining(&self) -> bool {
-        self.draining.get()
+    #[inline]
+    pub(crate) fn are_last(&self) -> bool {
+        self.ending().is_some()
+    }
+
+    /// Whether those of this listener have to be told so: all end, or the listener is no more.
+    pub(crate) fn have_to_leave(&self, listener: ListenerId) -> bool {
+        self.are_last() || self.gone.borrow().contains(&listener)
     }
 
     /// The number of open connections.
@@ -135,17 +159,30 @@ impl Sessions {
         })
     }
 
-    /// Waits until draining begins.
-    pub(crate) async fn drained(&self) {
-        let notified = self.drained.notified();
-        if !self.draining() {
+    /// Waits until they are to end.
+    pub(crate) async fn ended(&self) {
+        let notified = self.ends.notified();
+        if !self.are_last() {
             notified.await;
         }
     }
 
-    pub(crate) fn drain(&self) {
-        self.draining.set(true);
-        self.drained.notify_waiters();
+    /// Has all of them end.
+    pub(crate) fn end(&self, how: Ending) {
+        self.ending.set(self.ending().max(Some(how)));
+        self.ends.notify_waiters();
+        self.wake();
+    }
+
+    /// Has those of a listener end that is no more.
+    pub(crate) fn leave(&self, listener: ListenerId) {
+        if self.count() > 0 {
+            self.gone.borrow_mut().push(listener);
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
         for (_, entry) in self.entries.borrow().iter() {
             entry.waker.wake_by_ref();
         }

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, Credentials};
-use sandarac_net::{Inherited, ListenAddress, Listener, remove_stale_socket, wall};
+use sandarac_net::{Ending, Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 use sandarac_tls::WhenExpired;
 
@@ -183,7 +183,7 @@ impl Process {
     pub async fn drain(&self) -> Drained {
         self.state.draining_since.get_or_init(Instant::now);
         let time = *self.state.shared.site().config.timeouts.drain;
-        match tokio::time::timeout(time, self.state.cores.drain()).await {
+        match tokio::time::timeout(time, self.state.cores.drain(Ending::Now)).await {
             Ok(()) => Drained::Whole,
             Err(_) => Drained::Late { time, connections: self.state.shared.connections() },
         }

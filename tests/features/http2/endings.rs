@@ -1,5 +1,7 @@
 //! The end of a connection.
 
+use std::time::{Duration, Instant};
+
 use sandarac_test_support::http2::{Ended, kind};
 use sandarac_test_support::{Gate, Signal, reply};
 
@@ -43,10 +45,33 @@ fn a_listener_that_is_removed_ends_its_connections_in_order() {
     let other = sandarac_test_support::Port::new();
     let moved = config(&origin, "").replace("127.0.0.1:0", &other.address().to_string());
     proxy.reload(&moved).success();
+    // Regression: an idle client was told twelve seconds later.
+    let told = client.await_frame(kind::GOAWAY);
+    assert_eq!((told.number(0), told.number(4)), (0x7fff_ffff, 0));
     let stream = client.get("/last", &[]);
     assert_eq!(client.response(stream).text(), "done");
-    assert_eq!(client.await_frame(kind::GOAWAY).number(4), 0);
     assert_eq!(client.end(), Ended::Closed);
+}
+
+/// Regression: it stayed open for another twelve seconds, and so did the process.
+#[test]
+fn a_connection_whose_last_response_takes_longer_than_a_round_trip_ends_with_it() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let (mut proxy, origin) = before(move |_| reply(200).cache("no-store").body("done").hold(&held));
+    let mut client = connect(&proxy);
+    let stream = client.get("/held", &[]);
+    origin.reached(1);
+    proxy.signal(Signal::Terminate);
+    client.await_frame(kind::GOAWAY);
+    // It accepts nothing more from a second later on.
+    assert_eq!(client.await_frame(kind::GOAWAY).number(0), stream);
+    gate.open();
+    let opened = Instant::now();
+    assert_eq!(client.response(stream).text(), "done");
+    assert_eq!(client.end(), Ended::Closed);
+    assert!(opened.elapsed() < Duration::from_secs(5), "{:?}", opened.elapsed());
+    assert!(proxy.wait().success());
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl<'c> Http1Client<'c> {
     fn may_keep_alive(&self) -> bool {
         let is_small = || self.body.remaining().is_some_and(|left| left <= DISCARDED);
         let can_end = self.has_body_ended() || (!self.expect_continue && is_small());
-        self.keep_alive && can_end && !self.body_given_up && !self.sessions.draining()
+        self.keep_alive && can_end && !self.body_given_up && !self.sessions.are_last()
     }
 
     /// Ends the exchange and returns what happens to the connection.

@@ -6,7 +6,7 @@ use crate::leased_head::LeasedHead;
 use crate::lent::{Lend, Lent, Spare};
 use crate::response::{Body, Responder, Response};
 use crate::service::{Answer, Incoming, Peer, Refused, Request, Service, SessionLimits};
-use crate::sessions::{Membership, Sessions};
+use crate::sessions::{Ending, Membership, Sessions};
 use crate::{Conn, ListenerId, Moment, Output, RateGauge, Timer, Transport};
 use sandarac_message::{Span, Version};
 use sandarac_wire::h1::{BodyFraming, Parsed, Refusal, may_be_complete, request};
@@ -243,7 +243,7 @@ impl Connection {
                             service.gave_way();
                             return Poll::Ready(Turn::Close);
                         }
-                        if sessions.draining() && !self.partial {
+                        if sessions.ending() == Some(Ending::Now) && !self.partial {
                             if self.peer.requests > 0 {
                                 return Poll::Ready(Turn::Close);
                             }
@@ -317,7 +317,7 @@ impl Connection {
             self.peer.requests += 1;
             self.is_last = !request.keep_alive && request.framing.is_empty();
             let keep_alive =
-                request.keep_alive && self.peer.requests < limits.max_requests && !sessions.draining();
+                request.keep_alive && self.peer.requests < limits.max_requests && !sessions.are_last();
             let before = scratch.output.len();
             let mut client = InPlace::new(&mut scratch.output, request.head.version, keep_alive);
             let asked =

@@ -330,7 +330,7 @@ async fn begin_tls<S: Service>(
             Poll::Ready(received) => Poll::Ready(received.is_ok_and(|count| count > 0)),
             Poll::Pending if running.is_ended() => Poll::Ready(false),
             Poll::Pending => {
-                if sessions.draining() {
+                if sessions.are_last() {
                     connection.timer.set_earlier(LAST_REQUEST);
                 }
                 connection.timer.poll(cx).map(|()| false)

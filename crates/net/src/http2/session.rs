@@ -168,6 +168,8 @@ impl<'s, S: Service> Session<'s, S> {
             if self.write(cx).is_err() {
                 return Poll::Ready(End::Close);
             }
+            // What was written may have been the last response.
+            self.end_when_done();
             if let Some(end) = self.end
                 && self.conn.queued() == 0
             {
@@ -217,16 +219,22 @@ impl<'s, S: Service> Session<'s, S> {
         self.uploads.set(uploads + self.conn.input_memory());
     }
 
-    /// Ends the connection in order, if the process ends or the connection has served enough requests.
+    /// Tells the client that the connection ends, if the process or the listener does.
     fn drain(&mut self) {
-        if self.membership.sessions.draining() && self.finishes.is_none() {
+        if self.finishes.is_none() && self.membership.sessions.have_to_leave(self.peer.listener) {
             self.announce_end();
         }
-        let Some(at) = self.finishes else { return };
-        let mut streams = self.streams.borrow_mut();
-        if Moment::now() >= at {
-            streams.with_frames(Connection::finish);
+        if self.finishes.is_some_and(|at| Moment::now() >= at) {
+            self.streams.borrow_mut().with_frames(Connection::finish);
         }
+    }
+
+    /// Ends a connection that accepts no more requests when it has answered all.
+    fn end_when_done(&mut self) {
+        if self.finishes.is_none() {
+            return;
+        }
+        let streams = self.streams.borrow();
         if streams.is_idle() && streams.wire.is_drained() && self.end.is_none() {
             self.end = Some(End::Linger);
         }

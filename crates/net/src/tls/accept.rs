@@ -51,7 +51,7 @@ pub(crate) async fn accept(
     let mut tls = TlsStream::new(stream, side, received);
 
     let mut ends = |cx: &mut std::task::Context<'_>| {
-        if sessions.draining() {
+        if sessions.are_last() {
             timer.set_earlier(LAST_HANDSHAKE);
         }
         match () {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use sandarac_net::{Command, ListenerId, Listeners, run_core};
+use sandarac_net::{Command, Ending, ListenerId, Listeners, run_core};
 use sandarac_proxy::{Core, Shared};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -66,10 +66,10 @@ impl Cores {
     }
 
     /// Stops accepting connections, and waits until every exchange has ended.
-    pub(super) async fn drain(&self) {
+    pub(super) async fn drain(&self, ending: Ending) {
         let drained = self.0.iter().filter_map(|core| {
             let (done, drained) = oneshot::channel();
-            core.send(Command::Drain(done)).ok().map(|()| drained)
+            core.send(Command::Drain(ending, done)).ok().map(|()| drained)
         });
         let drained: Vec<_> = drained.collect();
         for core in drained {
