@@ -65,6 +65,7 @@ mod tls;
 mod tls_origins;
 mod tunnels;
 mod unsafe_pool;
+mod upgrades;
 mod validation;
 mod variants;
 mod versions;

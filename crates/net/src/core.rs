@@ -3,7 +3,7 @@
 use crate::http1::{self, NewConnection};
 use crate::service::Service;
 use crate::sessions::{Ending, Sessions};
-use crate::{Acceptor, ListenerId, Listeners, Moment};
+use crate::{Acceptor, CoreSockets, ListenerId, Moment};
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
@@ -27,8 +27,8 @@ const MAX_FILE_THREADS: usize = 16;
 /// A command to a core.
 #[derive(Debug)]
 pub enum Command {
-    /// Accept connections; the set holds one socket for this core.
-    Listen(Listeners),
+    /// Accept connections from these sockets.
+    Listen(CoreSockets),
     /// Stop accepting at a listener.
     Unlisten(ListenerId),
     /// Stop accepting, and have all connections end like this; reply when none is left.
@@ -51,28 +51,31 @@ pub fn run_core<S: Service>(
         let sessions = Rc::new(Sessions::default());
         let service = build();
         tokio::task::spawn_local(make_room_for_others(service.clone(), sessions.clone()));
-        let mut accepting: HashMap<ListenerId, Accepting> = HashMap::new();
+        let mut accepting: HashMap<ListenerId, Vec<Accepting>> = HashMap::new();
         while let Some(command) = commands.recv().await {
             match command {
-                Command::Listen(mut listeners) => match listeners.take() {
-                    Ok(acceptor) => {
-                        let id = listeners.listener.id;
+                Command::Listen(sockets) => {
+                    let id = sockets.listener.id;
+                    let begin = |acceptor| {
                         let stop = Rc::new(Notify::new());
                         let task = accept_loop(acceptor, id, service.clone(), sessions.clone(), stop.clone());
-                        accepting.insert(id, Accepting { task: tokio::task::spawn_local(task), stop });
+                        Accepting { task: tokio::task::spawn_local(task), stop }
+                    };
+                    match sockets.acceptors() {
+                        Ok(acceptors) => _ = accepting.insert(id, acceptors.into_iter().map(begin).collect()),
+                        Err(error) => service.accept_failed(&error),
                     }
-                    Err(error) => service.accept_failed(&error),
-                },
+                }
                 Command::Unlisten(listener) => {
-                    if let Some(Accepting { stop, .. }) = accepting.remove(&listener) {
-                        stop.notify_one();
-                    }
+                    let ended = accepting.remove(&listener).into_iter().flatten();
+                    ended.for_each(|Accepting { stop, .. }| stop.notify_one());
                     sessions.leave(listener);
                 }
                 Command::Drain(ending, done) => {
                     sessions.end(ending);
                     let sessions = sessions.clone();
-                    let accepting: Vec<_> = accepting.drain().map(|(_, accepting)| accepting.task).collect();
+                    let accepting = accepting.drain().flat_map(|(_, accepting)| accepting);
+                    let accepting: Vec<_> = accepting.map(|accepting| accepting.task).collect();
                     tokio::task::spawn_local(async move {
                         for task in accepting {
                             let _ = task.await;

@@ -50,7 +50,9 @@ pub use duplex::Duplex;
 pub use file_reads::{FileRead, is_in_memory, read_at_once};
 pub use http2::origin::{MAX_STREAMS, OriginConnection, OriginStream, ReceivedHead, StreamFault};
 pub use leased_head::LeasedHead;
-pub use listen::{Acceptor, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket};
+pub use listen::{
+    Acceptor, CoreSockets, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket,
+};
 pub use minimum_rate::{MinimumRate, RateGauge};
 pub use output::{COPIED, Output};
 pub use panics::PanicPart;

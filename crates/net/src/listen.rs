@@ -61,9 +61,18 @@ impl Listener {
     }
 }
 
-/// The sockets of one listener, one for each core.
+/// The sockets of one listener, for so many cores: one for each, or one for all, or as many as another process had cores.
 #[derive(Debug)]
 pub struct Listeners {
+    /// The listener.
+    pub listener: Listener,
+    sockets: Vec<Socket>,
+    cores: usize,
+}
+
+/// The sockets of one listener from which a core accepts.
+#[derive(Debug)]
+pub struct CoreSockets {
     /// The listener.
     pub listener: Listener,
     sockets: Vec<Socket>,
@@ -82,34 +91,49 @@ impl Listeners {
         }
     }
 
-    /// One socket at `address`, shared by `cores` cores.
-    fn of(socket: &Socket, address: &ListenAddress, cores: usize) -> io::Result<Listeners> {
-        let sockets = (0..cores).map(|_| socket.try_clone()).collect::<io::Result<_>>()?;
-        Ok(Listeners { listener: Listener::new(address.clone()), sockets })
+    fn new(address: ListenAddress, sockets: Vec<Socket>, cores: usize) -> Listeners {
+        Listeners { listener: Listener::new(address), sockets, cores }
     }
 
-    /// Takes the socket of one core, to be used inside its runtime.
-    pub fn take(&mut self) -> io::Result<Acceptor> {
-        let socket = self.sockets.pop().ok_or(io::ErrorKind::NotFound)?;
-        Ok(match self.listener.address {
-            ListenAddress::Tcp(_) => Acceptor::Tcp(watch(socket)?),
-            ListenAddress::Unix(..) => Acceptor::Unix(tokio::net::UnixListener::from_std(socket.into())?),
-        })
+    /// Copies of the sockets, which keep them open.
+    pub fn copies(&self) -> io::Result<Vec<OwnedFd>> {
+        self.sockets.iter().map(|socket| socket.try_clone().map(OwnedFd::from)).collect()
     }
 
-    /// The sockets, to be handed to cores.
-    pub fn split(mut self) -> Vec<Listeners> {
-        let sockets = std::mem::take(&mut self.sockets);
-        sockets
-            .into_iter()
-            .map(|socket| Listeners { listener: self.listener.clone(), sockets: vec![socket] })
-            .collect()
+    /// The sockets for each core. Each socket is accepted from: what the kernel has put into its queue comes out nowhere else.
+    pub fn split(self) -> io::Result<Vec<CoreSockets>> {
+        let Listeners { listener, sockets, cores } = self;
+        let mut split: Vec<CoreSockets> =
+            (0..cores).map(|_| CoreSockets { listener: listener.clone(), sockets: Vec::new() }).collect();
+        for core in sockets.len()..cores {
+            let shared = sockets[core % sockets.len()].try_clone()?;
+            split[core].sockets.push(shared);
+        }
+        for (at, socket) in sockets.into_iter().enumerate() {
+            split[at % cores].sockets.push(socket);
+        }
+        Ok(split)
     }
 }
 
-/// Listening sockets passed in by the process that started this one. They stay open until this process ends.
+impl CoreSockets {
+    /// The sockets, to be used inside the runtime of the core.
+    pub fn acceptors(self) -> io::Result<Vec<Acceptor>> {
+        let CoreSockets { listener, sockets } = self;
+        let acceptor = |socket: Socket| {
+            Ok(match listener.address {
+                ListenAddress::Tcp(_) => Acceptor::Tcp(watch(socket)?),
+                ListenAddress::Unix(..) => Acceptor::Unix(tokio::net::UnixListener::from_std(socket.into())?),
+            })
+        };
+        sockets.into_iter().map(acceptor).collect()
+    }
+}
+
+/// Listening sockets of another process: passed by the one that started this process, or by its predecessor. They stay open
+/// while this lives.
 #[derive(Debug, Default)]
-pub struct Inherited(Vec<(ListenAddress, Socket)>);
+pub struct Inherited(Vec<(ListenAddress, Vec<Socket>)>);
 
 impl Inherited {
     /// Takes the passed sockets.
@@ -117,18 +141,29 @@ impl Inherited {
     /// # Errors
     /// If one is not a listening TCP or Unix socket. The message gives its number, counted from 0.
     pub fn new(sockets: impl IntoIterator<Item = OwnedFd>) -> io::Result<Inherited> {
-        let named = |(at, socket): (usize, OwnedFd)| {
-            let socket = Socket::from(socket);
-            let address = listening_on(&socket).map_err(|error| {
-                io::Error::new(error.kind(), format!("socket {at} that was passed to this process: {error}"))
-            })?;
-            socket.set_nonblocking(true)?;
-            if let ListenAddress::Tcp(_) = address {
-                tune(&socket)?;
+        Inherited::grouped(sockets.into_iter().map(|socket| vec![socket]))
+    }
+
+    /// The same with several sockets for each listener, which have one address.
+    pub fn grouped(groups: impl IntoIterator<Item = Vec<OwnedFd>>) -> io::Result<Inherited> {
+        let named = |(at, sockets): (usize, Vec<OwnedFd>)| {
+            let mut address = None;
+            let mut group = Vec::with_capacity(sockets.len());
+            for socket in sockets.into_iter().map(Socket::from) {
+                let bound = listening_on(&socket).map_err(|error| {
+                    let what = format!("socket {at} that was passed to this process: {error}");
+                    io::Error::new(error.kind(), what)
+                })?;
+                socket.set_nonblocking(true)?;
+                if let ListenAddress::Tcp(_) = bound {
+                    tune(&socket)?;
+                }
+                address = Some(bound);
+                group.push(socket);
             }
-            Ok((address, socket))
+            Ok((address.ok_or(io::ErrorKind::NotFound)?, group))
         };
-        sockets.into_iter().enumerate().map(named).collect::<io::Result<_>>().map(Inherited)
+        groups.into_iter().enumerate().map(named).collect::<io::Result<_>>().map(Inherited)
     }
 
     /// The addresses of the sockets.
@@ -136,14 +171,15 @@ impl Inherited {
         self.0.iter().map(|(address, _)| address)
     }
 
-    /// The first socket whose address is wanted, shared by `cores` cores.
+    /// The first sockets whose address is wanted, for `cores` cores.
     pub fn find(
         &self,
         is_wanted: impl Fn(&ListenAddress) -> bool,
         cores: usize,
     ) -> Option<io::Result<Listeners>> {
-        let (address, socket) = self.0.iter().find(|(address, _)| is_wanted(address))?;
-        Some(Listeners::of(socket, address, cores))
+        let (address, sockets) = self.0.iter().find(|(address, _)| is_wanted(address))?;
+        let copies = sockets.iter().map(Socket::try_clone).collect::<io::Result<_>>();
+        Some(copies.map(|copies| Listeners::new(address.clone(), copies, cores)))
     }
 }
 
@@ -177,7 +213,7 @@ fn bind_tcp(address: SocketAddr, cores: usize) -> io::Result<Listeners> {
         .collect::<io::Result<_>>()?;
     // Held until here, so that no other process is given a port that the system chose.
     drop(probe);
-    Ok(Listeners { listener: Listener::new(ListenAddress::Tcp(bound)), sockets })
+    Ok(Listeners::new(ListenAddress::Tcp(bound), sockets, cores))
 }
 
 /// The most bytes the system takes for a client beside those in flight. It asks for more when half of them
@@ -210,7 +246,7 @@ fn bind_unix(path: &Path, mode: Option<u32>, cores: usize) -> io::Result<Listene
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     }
     socket.listen(BACKLOG)?;
-    Listeners::of(&socket, &ListenAddress::Unix(path.to_path_buf(), mode), cores)
+    Ok(Listeners::new(ListenAddress::Unix(path.to_path_buf(), mode), vec![socket], cores))
 }
 
 /// Removes a socket file without a listener. Fails if it has one, or if the file is of another kind.
@@ -283,16 +319,31 @@ mod tests {
     }
 
     #[test]
+    fn every_socket_has_a_core_and_every_core_a_socket() {
+        let any = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
+        for (sockets, cores) in [(1, 1), (2, 2), (3, 2), (4, 1), (2, 5)] {
+            let bound = Listeners::bind(&any, sockets).unwrap();
+            let inherited = Inherited::grouped([bound.copies().unwrap()]).unwrap();
+            drop(bound);
+            let split = inherited.find(|_| true, cores).unwrap().unwrap().split().unwrap();
+            assert_eq!(split.len(), cores);
+            assert!(split.iter().all(|core| !core.sockets.is_empty()));
+            assert_eq!(split.iter().map(|core| core.sockets.len()).sum::<usize>(), sockets.max(cores));
+        }
+    }
+
+    #[test]
     fn connections_are_accepted_without_delay() {
         let any = ListenAddress::Tcp(([127, 0, 0, 1], 0).into());
-        let mut listeners = Listeners::bind(&any, 1).unwrap();
-        let ListenAddress::Tcp(address) = listeners.listener.address else {
+        let listeners = Listeners::bind(&any, 1).unwrap();
+        let ListenAddress::Tcp(address) = listeners.listener.address.clone() else {
             panic!("bound to {:?}", listeners.listener.address)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
             let _client = std::net::TcpStream::connect(address).unwrap();
-            let (stream, _) = listeners.take().unwrap().accept().await.unwrap();
+            let acceptors = listeners.split().unwrap().remove(0).acceptors().unwrap();
+            let (stream, _) = acceptors[0].accept().await.unwrap();
             assert!(stream.nodelay().unwrap());
         });
     }

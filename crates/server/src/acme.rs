@@ -90,6 +90,11 @@ impl AcmeThreads {
         Ok(())
     }
 
+    /// Orders no more certificates.
+    pub(crate) fn stop(&self) {
+        self.0.lock().clear();
+    }
+
     /// The state of each certificate.
     pub(crate) fn reports(&self) -> Vec<Report> {
         self.0.lock().iter().map(|running| running.progress.report()).collect()

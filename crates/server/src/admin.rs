@@ -15,6 +15,7 @@ pub use client::AdminClient;
 pub use endpoint::Endpoint;
 pub use listener::{Bound, Callers};
 pub use pools::*;
+pub(crate) use server::AdminSocket;
 pub use server::{Access, Server, Token};
 pub use tls::*;
 
@@ -50,6 +51,9 @@ pub trait Control: Send + Sync + 'static {
 
     /// Reads the configuration again and applies it if it is valid; otherwise nothing changes.
     fn reload(&self) -> Result<Reloaded, Refusal>;
+
+    /// Starts the program again and hands over to the new process.
+    fn upgrade(&self) -> Result<Upgraded, Refusal>;
 
     /// The state of pools.
     fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal>;
@@ -88,6 +92,9 @@ pub struct Status {
     pub profile: String,
     /// The number of cores.
     pub threads: u64,
+    /// The processes that this one has taken over from and that have connections left, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub predecessors: Vec<u32>,
     /// The actual addresses.
     pub listeners: Vec<String>,
     /// The address of the admin interface.
@@ -444,6 +451,13 @@ pub struct Reloaded {
     pub config: String,
     /// Settings of the file that take effect only at the next start, and other warnings.
     pub warnings: Vec<String>,
+}
+
+/// The result of an upgrade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upgraded {
+    /// The new process.
+    pub pid: u32,
 }
 
 /// The reason why a call failed.

@@ -103,6 +103,8 @@ pub enum Command {
     Shared(SharedCommand),
     /// Make the running process reload its configuration
     Reload(ReloadArgs),
+    /// Start the program again, with the sockets of the running process, which ends with its last connection
+    Upgrade(ReloadArgs),
     /// Watch exchanges as they end, one line each
     Log(LogArgs),
     /// Show pools: backends, classes with their best workers, and the last choices with their reasons

@@ -92,6 +92,10 @@ fn show_status(status: &Status) -> String {
         row("configuration", status.config.clone().unwrap_or_else(|| "command line".to_owned())),
         row("profile", format!("{profile}, {threads} threads")),
     ];
+    if !status.predecessors.is_empty() {
+        let pids: Vec<String> = status.predecessors.iter().map(u32::to_string).collect();
+        rows.push(row("taken over from", format!("pid {}, with connections left", pids.join(", "))));
+    }
     rows.extend(status.listeners.iter().map(|listener| row("listening on", listener.clone())));
     rows.push(row("admin on", admin.clone()));
     rows.push(row(
@@ -344,6 +348,16 @@ pub fn reload(args: &ReloadArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// `upgrade`.
+pub fn upgrade(args: &ReloadArgs) -> Result<(), Failure> {
+    let upgraded = args.show.process.client()?.upgrade()?;
+    if args.show.json {
+        return json(&upgraded);
+    }
+    let _ = writeln!(io::stdout(), "process {} has taken over", upgraded.pid);
+    Ok(())
+}
+
 /// `log`.
 pub fn log(args: &LogArgs) -> Result<(), Failure> {
     let lines = args.show.process.client()?.log(args.limit, &args.conditions())?;
@@ -418,6 +432,7 @@ mod tests {
             config: Some("a.toml".to_owned()),
             profile: "safe".to_owned(),
             threads: 2,
+            predecessors: Vec::new(),
             listeners: vec!["127.0.0.1:8080".to_owned(), "unix:/a".to_owned()],
             admin: "unix:/b".to_owned(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 12_900_000, objects: 1234 },

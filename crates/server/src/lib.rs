@@ -31,5 +31,6 @@ pub mod signals;
 pub mod simulate;
 pub mod startup_messages;
 pub mod stderr;
+mod takeover;
 mod tls;
 pub mod top;

@@ -45,6 +45,7 @@ fn perform(job: Job) -> Result<ExitCode, Failure> {
         Job::Other(Command::Ban(args)) => commands::ban(&args),
         Job::Other(Command::Shared(command)) => commands::shared(&command),
         Job::Other(Command::Reload(args)) => commands::reload(&args),
+        Job::Other(Command::Upgrade(args)) => commands::upgrade(&args),
         Job::Other(Command::Log(args)) => commands::log(&args),
         Job::Other(Command::Pools(args)) => commands::pools(&args),
         Job::Other(Command::Pool(args)) => commands::pool(&args),

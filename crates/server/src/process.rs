@@ -18,8 +18,11 @@ mod state;
 mod stats;
 mod sweeper;
 mod tls;
+mod upgrade;
 
+use std::collections::HashMap;
 use std::io;
+use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,6 +33,7 @@ use sandarac_config::{Config, Credentials};
 use sandarac_net::{Ending, Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 use sandarac_tls::WhenExpired;
+use tokio::sync::{Notify, oneshot};
 
 use crate::acme::AcmeThreads;
 use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token};
@@ -37,12 +41,13 @@ use crate::cli::RunArgs;
 use crate::failure::with_context;
 use crate::logs::{AccessLog, Feed};
 use crate::stderr::print_line;
+use crate::takeover::{TakenSockets, Takeover};
 use crate::tls::{TlsState, load as load_tls};
 use admin_server::{bind_admin, serve_admin};
 use certificate_watch::start_certificate_watch;
 use cores::Cores;
 use descriptors::descriptor_limits;
-use listeners::{bind_all, bind_optional, is_at};
+use listeners::{Passed, bind_all, bind_optional, is_at};
 use log_target::log_target;
 use site::{DISCOVERY_PATIENCE, site};
 use socket_files::socket_files;
@@ -82,6 +87,8 @@ pub struct Daemon {
     pub credentials: Option<Credentials>,
     /// Listening sockets that were passed to the process.
     pub inherited: Inherited,
+    /// What it takes over from another process.
+    pub(crate) takeover: Option<Takeover>,
 }
 
 impl Process {
@@ -91,19 +98,28 @@ impl Process {
     /// [`TlsFaults`](crate::tls::TlsFaults) in an [`io::Error`] if a certificate or another file of TLS cannot be used.
     pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
-        let Daemon { args, credentials, inherited } = daemon.unwrap_or_default();
+        let Daemon { args, credentials, inherited, mut takeover } = daemon.unwrap_or_default();
+        let (mut inherited, mut taken, mut taken_admin) = (inherited, TakenSockets::default(), None);
+        if let Some(takeover) = &mut takeover {
+            taken = mem::take(&mut takeover.sockets);
+            taken_admin = takeover.admin.take();
+            if inherited.addresses().next().is_none() {
+                inherited = mem::take(&mut takeover.passed);
+            }
+        }
+        let passed = Passed { inherited: &inherited, taken: &taken };
         let count = core_count(&config);
         let log = AccessLog::open(log_target(&config.log))?;
-        let optional = bind_optional(&mut config, &inherited, count);
+        let optional = bind_optional(&mut config, passed, count);
         let tls = TlsState::new();
         let loaded = load_tls(&config, &tls.loading(WhenExpired::Serve))?;
         loaded.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         let acme = Arc::new(AcmeThreads::default());
         let opened = acme.open(&config).map_err(|fault| io::Error::other(fault.to_string()))?;
-        let listeners = bind_all(&config, &inherited, count, optional)?;
+        let listeners = bind_all(&config, passed, count, optional)?;
         // First of all: a process that cannot have its admin interface must not have sent requests to backends.
-        let admin = if has_admin { Some(bind_admin(&config.admin)?) } else { None };
+        let admin = if has_admin { Some(bind_admin(&config.admin, taken_admin)?) } else { None };
         let bound: Vec<Listener> = listeners.iter().map(|sockets| sockets.listener.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
         let descriptors = descriptor_limits(&config, count);
@@ -126,8 +142,10 @@ impl Process {
         // Handshakes need the first certificates, and the CA's checks need listeners: an order takes longer to be checked than
         // these take to listen.
         acme.apply(&shared.site().config, opened, tls.runtime())?;
+        let mut copies = HashMap::new();
         for sockets in listeners {
-            cores.listen(sockets);
+            copies.insert(sockets.listener.id, sockets.copies()?);
+            cores.listen(sockets)?;
         }
         let state = Arc::new(ProcessState {
             shared,
@@ -147,10 +165,20 @@ impl Process {
             read_token,
             draining_since: OnceLock::new(),
             reloading: Mutex::new(()),
+            sockets: Mutex::new(copies),
+            admin_server: OnceLock::new(),
+            upgrading: Mutex::new(()),
+            successor: Mutex::default(),
+            handed_over: Notify::new(),
+            older: Mutex::default(),
         });
         start_sweeper(Arc::downgrade(&state))?;
         start_certificate_watch(Arc::downgrade(&state))?;
         let admin = admin.map(|bound| serve_admin(&state, bound)).transpose()?;
+        drop(taken);
+        if let Some(Takeover { from, older, .. }) = takeover {
+            state.took_over(from, older);
+        }
         Ok(Process { state, admin, upkeep, threads })
     }
 
@@ -179,11 +207,50 @@ impl Process {
         self.state.log.reopen();
     }
 
+    /// Starts the program again, on another thread, and hands over to the new process.
+    pub fn upgrade(&self) {
+        let state = self.state.clone();
+        let started = std::thread::Builder::new().name("upgrade".to_owned()).spawn(move || state.upgrade());
+        if let Err(error) = started {
+            print_line(format_args!("sandarac: no upgrade: {error}"));
+        }
+    }
+
+    /// Waits until another process has taken over.
+    pub async fn handed_over(&self) {
+        self.state.handed_over.notified().await;
+    }
+
+    /// Waits until the process that has taken over says that this one has to end, however many connections are left.
+    pub async fn has_to_end(&self) {
+        let line = self.state.successor.lock().take();
+        let (told, heard) = oneshot::channel();
+        let listens = std::thread::Builder::new().name("successor".to_owned()).spawn(move || {
+            if line.is_some_and(|line| line.awaits_end()) {
+                _ = told.send(());
+            }
+        });
+        if listens.is_err() || heard.await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time.
     pub async fn drain(&self) -> Drained {
-        self.state.draining_since.get_or_init(Instant::now);
         let time = *self.state.shared.site().config.timeouts.drain;
-        match tokio::time::timeout(time, self.state.cores.drain(Ending::Now)).await {
+        self.drain_within(time, Ending::Now).await
+    }
+
+    /// The same after another process has taken over: nobody waits for the end of this one, so that its connections have longer.
+    pub async fn outlive(&self) -> Drained {
+        let time = *self.state.shared.site().config.timeouts.drain_tunnels;
+        self.drain_within(time, Ending::AfterOne).await
+    }
+
+    async fn drain_within(&self, time: Duration, ending: Ending) -> Drained {
+        self.state.draining_since.get_or_init(Instant::now);
+        self.state.sockets.lock().clear();
+        match tokio::time::timeout(time, self.state.cores.drain(ending)).await {
             Ok(()) => Drained::Whole,
             Err(_) => Drained::Late { time, connections: self.state.shared.connections() },
         }

@@ -17,12 +17,14 @@ use crate::service_manager;
 use crate::signals::{Event, Signals};
 use crate::startup_messages;
 use crate::stderr::print_line;
+use crate::takeover::Takeover;
 use crate::tls::TlsFaults;
 
 /// Runs the accelerator that `config` describes until it is stopped. A reload uses `args`.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     panic_report::install();
     let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
+    let takeover = Takeover::of_parent().map_err(|error| failed("cannot take over", error))?;
     let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
     let credentials = check::credentials(&config)?.map(|(credentials, warnings)| {
         warnings.iter().for_each(print_line);
@@ -31,46 +33,83 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed("cannot start the runtime", error))?;
     runtime.block_on(async {
-        let mut signals =
-            Signals::listen().map_err(|error| failed("cannot listen for signals", error))?;
-        let Wait::Over { running } = predecessor::wait_for(&config, &mut signals).await else {
-            return Ok(());
-        };
-        let process = Process::start(config, Some(Daemon { args: Some(args.clone()), credentials, inherited }))
-            .map_err(|error| match error.get_ref() {
-                Some(faults) if faults.is::<TlsFaults>() => Failure::Usage(faults.to_string()),
-                _ => Failure::Failed(format!("{error}{}", hint(&error, running))),
-            })?;
+        let mut signals = Signals::listen().map_err(|error| failed("cannot listen for signals", error))?;
+        let mut running = None;
+        if takeover.is_none() {
+            match predecessor::wait_for(&config, &mut signals).await {
+                Wait::Over { running: other } => running = other,
+                Wait::Stopped => return Ok(()),
+            }
+        }
+        let from = takeover.as_ref().map(|takeover| (takeover.from.pid, takeover.version.clone()));
+        let process = Process::start(
+            config,
+            Some(Daemon { args: Some(args.clone()), credentials, inherited, takeover }),
+        )
+        .map_err(|error| match error.get_ref() {
+            Some(faults) if faults.is::<TlsFaults>() => Failure::Usage(faults.to_string()),
+            _ => Failure::Failed(format!("{error}{}", hint(&error, running))),
+        })?;
         if let Some(admin) = process.admin() {
             startup_messages::announce(process.listeners(), admin);
         }
+        if let Some((pid, version)) = from {
+            print_line(format_args!(
+                "sandarac: took over from process {pid}, version {version}, with an empty cache"
+            ));
+        }
         service_manager::ready();
         loop {
-            match signals.next().await {
+            let event = tokio::select! {
+                event = signals.next() => event,
+                () = process.handed_over() => return outlive(&process, &mut signals).await,
+            };
+            match event {
                 // The result is reported on standard error, and there is no other caller.
                 Event::Reload => drop(process.reload()),
                 Event::Reopen => process.reopen_logs(),
+                Event::Upgrade => process.upgrade(),
                 Event::Drain => break,
                 Event::Exit => return Ok(()),
             }
         }
         service_manager::stopping();
         print_line("sandarac: draining; once more to exit at once");
-        tokio::select! {
-            drained = process.drain() => {
-                if let Drained::Late { time, connections } = drained {
-                    print_line(format_args!(
-                        "sandarac: the drain time of {} has passed: {} {} cut off",
-                        lasting(time.as_secs_f64()),
-                        count(connections as u64, "connection"),
-                        if connections == 1 { "was" } else { "were" }
-                    ));
-                }
-            }
-            () = exit(&mut signals, &process) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
-        }
-        Ok(())
+        drain(&process, &mut signals).await
     })
+}
+
+/// Ends when every exchange has ended, when the time for that is over, or when it is told so once more.
+async fn drain(process: &Process, signals: &mut Signals) -> Result<(), Failure> {
+    tokio::select! {
+        drained = process.drain() => report(drained),
+        () = exit(signals, process) => return Err(Failure::Failed("ended before the drain was over".to_owned())),
+    }
+    Ok(())
+}
+
+/// The rest of the life of a process from which another one has taken over.
+async fn outlive(process: &Process, signals: &mut Signals) -> Result<(), Failure> {
+    tokio::select! {
+        drained = process.outlive() => {
+            report(drained);
+            return Ok(());
+        }
+        () = process.has_to_end() => {}
+        () = stop(signals, process) => {}
+    }
+    drain(process, signals).await
+}
+
+fn report(drained: Drained) {
+    if let Drained::Late { time, connections } = drained {
+        print_line(format_args!(
+            "sandarac: the drain time of {} has passed: {} {} cut off",
+            lasting(time.as_secs_f64()),
+            count(connections as u64, "connection"),
+            if connections == 1 { "was" } else { "were" }
+        ));
+    }
 }
 
 /// The hint for a start that failed while another process, if any, is `running` with the same admin interface.
@@ -86,13 +125,23 @@ fn hint(error: &io::Error, running: Option<u32>) -> String {
 
 /// Waits for the second event that stops the process.
 async fn exit(signals: &mut Signals, process: &Process) {
+    while next_stop(signals, process).await != Event::Exit {}
+}
+
+/// Waits for the first one, of a process that has handed over.
+async fn stop(signals: &mut Signals, process: &Process) {
+    next_stop(signals, process).await;
+}
+
+/// The next event that stops the process. The others are acted on.
+async fn next_stop(signals: &mut Signals, process: &Process) -> Event {
     loop {
         match signals.next().await {
-            Event::Exit => return,
+            event @ (Event::Exit | Event::Drain) => return event,
             Event::Reopen => process.reopen_logs(),
-            // Refused, with a message.
+            // These are refused, with a message.
             Event::Reload => drop(process.reload()),
-            Event::Drain => {}
+            Event::Upgrade => process.upgrade(),
         }
     }
 }

@@ -53,6 +53,11 @@ pub(crate) fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("draining")]);
 }
 
+/// Another process serves from now on.
+pub(crate) fn handed_over(pid: u32) {
+    tell(&[NotifyState::MainPid(pid)]);
+}
+
 fn tell(state: &[NotifyState<'_>]) {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let lines: String = state.iter().map(|state| format!("{state}\n")).collect();

@@ -1,10 +1,8 @@
-//! Signals as events: SIGTERM and SIGINT stop, SIGHUP reloads, SIGUSR1 reopens logs. SIGUSR2 is ignored.
+//! Signals as events: SIGTERM and SIGINT stop, SIGHUP reloads, SIGUSR1 reopens logs, SIGUSR2 upgrades.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::stderr::print_line;
 
 /// The meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +15,8 @@ pub enum Event {
     Reload,
     /// SIGUSR1: reopen the logs.
     Reopen,
+    /// SIGUSR2: start the program again, and hand over to it.
+    Upgrade,
 }
 
 /// The signals of this process, starting when this is created.
@@ -25,7 +25,6 @@ pub struct Signals {
     interrupt: Signal,
     hang_up: Signal,
     user1: Signal,
-    /// For nginx, a command to replace the binary. Without a handler it would end the process.
     user2: Signal,
     draining: bool,
 }
@@ -45,14 +44,12 @@ impl Signals {
 
     /// The next event. Dropping the future loses no events.
     pub async fn next(&mut self) -> Event {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => break,
-                _ = self.interrupt.recv() => break,
-                _ = self.hang_up.recv() => return Event::Reload,
-                _ = self.user1.recv() => return Event::Reopen,
-                _ = self.user2.recv() => print_line("sandarac: SIGUSR2 is ignored"),
-            }
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.hang_up.recv() => return Event::Reload,
+            _ = self.user1.recv() => return Event::Reopen,
+            _ = self.user2.recv() => return Event::Upgrade,
         }
         if std::mem::replace(&mut self.draining, true) { Event::Exit } else { Event::Drain }
     }
@@ -74,6 +71,7 @@ mod tests {
         for (signal, event) in [
             (Signal::HUP, Event::Reload),
             (Signal::USR1, Event::Reopen),
+            (Signal::USR2, Event::Upgrade),
             (Signal::TERM, Event::Drain),
             (Signal::INT, Event::Exit),
         ] {

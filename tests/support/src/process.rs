@@ -51,7 +51,7 @@ pub enum Signal {
     Continue,
     /// Open the logs anew.
     User1,
-    /// Nothing.
+    /// Start the program again and hand over to it.
     User2,
 }
 
@@ -71,6 +71,13 @@ impl Setup {
             unheard: false,
             dir: TempDir::new(),
         }
+    }
+
+    /// Runs a copy of the binary at `path`, which the test may replace.
+    pub fn copied_to(mut self, path: PathBuf) -> Setup {
+        fs::copy(&self.binary, &path).expect("the binary can be copied");
+        self.binary = path;
+        self
     }
 
     /// Adds an argument of the command line.
@@ -306,6 +313,16 @@ impl Sandarac {
         finish(command)
     }
 
+    /// The processes that have taken over, one from the other. They are killed with this one.
+    pub fn successors(&self) -> Vec<u32> {
+        let said = self.stderr();
+        let told = said.lines().filter_map(|line| {
+            line.strip_prefix("sandarac: process ")?
+                .strip_suffix(" has taken over; this one ends with its last connection")
+        });
+        told.map(|pid| pid.parse().expect("a number")).collect()
+    }
+
     /// Starts a subcommand that talks to this process in a terminal.
     pub fn admin_terminal(&self, arguments: &[&str]) -> Terminal {
         let mut command = Command::new(&self.setup.binary);
@@ -500,6 +517,10 @@ impl Drop for Sandarac {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
+        }
+        for pid in self.successors() {
+            let pid = rustix::process::Pid::from_raw(pid as i32).expect("a process id");
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
         if thread::panicking() {
             eprintln!("--- standard error of the binary ---\n{}---", self.stderr());

@@ -16,11 +16,14 @@ use serde::de::DeserializeOwned;
 use super::listener::is_trusted;
 use super::{
     AddBackend, AskPools, AskShared, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged,
-    Refusal, Reloaded, RemoveBackend, SharedContent, Standing, Stats, Status, TlsStatus,
+    Refusal, Reloaded, RemoveBackend, SharedContent, Standing, Stats, Status, TlsStatus, Upgraded,
 };
 
 /// How long the process may take to accept a request, to begin a response, and between two pieces of one.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The same for an upgrade: the new process has half a minute until it serves.
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// How often a connection to a socket with a full backlog is retried.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
@@ -219,6 +222,12 @@ impl AdminClient {
     /// Makes the process reload its configuration.
     pub fn reload(&self) -> Result<Reloaded, Error> {
         self.ask("POST", "/reload", Some(Vec::new()))
+    }
+
+    /// Makes the process start the program again and hand over to it.
+    pub fn upgrade(&self) -> Result<Upgraded, Error> {
+        let patient = AdminClient { patience: UPGRADE_TIMEOUT, ..self.clone() };
+        patient.ask("POST", "/upgrade", Some(Vec::new()))
     }
 
     /// Watches the log, at most `limit` entries a second, and only those that match conditions, each with a name of

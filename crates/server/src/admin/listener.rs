@@ -6,7 +6,7 @@ use std::fs::{self, Permissions};
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use axum::serve::IncomingStream;
 use rustix::fs::Gid;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::Endpoint;
@@ -39,7 +39,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Bound {
     listener: Kind<std::os::unix::net::UnixListener, std::net::TcpListener>,
     endpoint: Endpoint,
-    _socket: Option<SocketFile>,
+    file: Option<SocketFile>,
 }
 
 enum Kind<U, T> {
@@ -51,12 +51,24 @@ enum Kind<U, T> {
 struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
+    /// Whether another process listens there.
+    stays: bool,
+}
+
+impl SocketFile {
+    fn at(path: &Path) -> io::Result<SocketFile> {
+        let metadata = fs::symlink_metadata(path)?;
+        Ok(SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()), stays: false })
+    }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
         let same = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
-        if same && let Err(error) = fs::remove_file(&self.path) {
+        if same
+            && !self.stays
+            && let Err(error) = fs::remove_file(&self.path)
+        {
             print_line(format_args!(
                 "sandarac: cannot remove the admin socket {}: {error}",
                 self.path.display()
@@ -76,14 +88,36 @@ impl Bound {
                 let listener = std::net::TcpListener::bind(address)?;
                 listener.set_nonblocking(true)?;
                 let endpoint = Endpoint::Tcp(listener.local_addr()?);
-                Ok(Bound { listener: Kind::Tcp(listener), endpoint, _socket: None })
+                Ok(Bound { listener: Kind::Tcp(listener), endpoint, file: None })
             }
+        }
+    }
+
+    /// The same for the listening socket of the process that had `endpoint` so far.
+    pub(crate) fn taken(socket: OwnedFd, endpoint: &Endpoint, callers: &Callers) -> io::Result<Bound> {
+        let (listener, file) = match endpoint {
+            Endpoint::Tcp(_) => (Kind::Tcp(socket.into()), None),
+            Endpoint::Unix(path) => {
+                let group = callers.group.as_deref().map(group_number).transpose()?;
+                give_to(path, group)?;
+                fs::set_permissions(path, Permissions::from_mode(callers.mode(group)))?;
+                (Kind::Unix(socket.into()), Some(SocketFile::at(path)?))
+            }
+        };
+        Ok(Bound { listener, endpoint: endpoint.clone(), file })
+    }
+
+    /// A copy of its socket.
+    pub(super) fn copy(&self) -> io::Result<OwnedFd> {
+        match &self.listener {
+            Kind::Unix(listener) => listener.as_fd().try_clone_to_owned(),
+            Kind::Tcp(listener) => listener.as_fd().try_clone_to_owned(),
         }
     }
 
     fn unix(path: &Path, callers: &Callers) -> io::Result<Bound> {
         let group = callers.group.as_deref().map(group_number).transpose()?;
-        let mode = callers.mode.unwrap_or(if group.is_some() { 0o660 } else { 0o600 });
+        let mode = callers.mode(group);
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             if Endpoint::standard() == Endpoint::Unix(path.to_owned()) {
                 make_directory(directory, group)?;
@@ -112,13 +146,12 @@ impl Bound {
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
         give_to(path, group)?;
         fs::set_permissions(path, Permissions::from_mode(mode))?;
-        let metadata = fs::symlink_metadata(path)?;
-        let file = SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) };
+        let file = SocketFile::at(path)?;
         rustix::net::listen(&socket, MAX_CONNECTIONS as i32)?;
         Ok(Bound {
             listener: Kind::Unix(socket.into()),
             endpoint: Endpoint::Unix(path.to_owned()),
-            _socket: Some(file),
+            file: Some(file),
         })
     }
 
@@ -133,13 +166,13 @@ impl Bound {
     }
 
     /// Registers it with the runtime of the calling thread.
-    pub(super) fn into_listener(self) -> io::Result<Listener> {
+    pub(super) fn into_listener(self, left: Left) -> io::Result<Listener> {
         let kind = match self.listener {
             Kind::Unix(listener) => Kind::Unix(UnixListener::from_std(listener)?),
             Kind::Tcp(listener) => Kind::Tcp(TcpListener::from_std(listener)?),
         };
         let callers = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Ok(Listener { kind, callers, strangers: VecDeque::new(), _socket: self._socket })
+        Ok(Listener { kind: Some(kind), callers, strangers: VecDeque::new(), file: self.file, left })
     }
 }
 
@@ -150,6 +183,30 @@ pub struct Callers {
     pub mode: Option<u32>,
     /// The group of its file, by name or number.
     pub group: Option<String>,
+}
+
+impl Callers {
+    fn mode(&self, group: Option<Gid>) -> u32 {
+        self.mode.unwrap_or(if group.is_some() { 0o660 } else { 0o600 })
+    }
+}
+
+/// Whether another process accepts the callers from now on.
+#[derive(Clone, Default)]
+pub(super) struct Left(Arc<(AtomicBool, Notify)>);
+
+impl Left {
+    /// It does.
+    pub(super) fn leave(&self) {
+        self.0.0.store(true, Ordering::Release);
+        self.0.1.notify_one();
+    }
+
+    async fn is_so(&self) {
+        while !self.0.0.load(Ordering::Acquire) {
+            self.0.1.notified().await;
+        }
+    }
 }
 
 /// The number of a group.
@@ -215,12 +272,14 @@ fn check_directory(directory: &Path) -> io::Result<()> {
 
 /// A listener that takes [`MAX_CONNECTIONS`] connections at a time.
 pub(super) struct Listener {
-    kind: Kind<UnixListener, TcpListener>,
+    /// `None` once another process accepts the callers.
+    kind: Option<Kind<UnixListener, TcpListener>>,
     callers: Arc<Semaphore>,
     /// Connections whose first request is not known to have been accepted, the oldest first, each with the means to
     /// close it.
     strangers: VecDeque<(Caller, oneshot::Sender<()>)>,
-    _socket: Option<SocketFile>,
+    file: Option<SocketFile>,
+    left: Left,
 }
 
 /// Whether a request of a connection was accepted.
@@ -263,10 +322,25 @@ impl axum::serve::Listener for Listener {
 
     async fn accept(&mut self) -> (Connection, Option<SocketAddr>) {
         loop {
-            let accepted = match &self.kind {
-                Kind::Unix(listener) => listener.accept().await.map(|(stream, _)| (Kind::Unix(stream), None)),
-                Kind::Tcp(listener) => {
-                    listener.accept().await.map(|(stream, address)| (Kind::Tcp(stream), Some(address)))
+            let next = async {
+                match &self.kind {
+                    Some(Kind::Unix(listener)) => {
+                        listener.accept().await.map(|(stream, _)| (Kind::Unix(stream), None))
+                    }
+                    Some(Kind::Tcp(listener)) => {
+                        listener.accept().await.map(|(stream, address)| (Kind::Tcp(stream), Some(address)))
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            let accepted = tokio::select! {
+                accepted = next => accepted,
+                () = self.left.is_so(), if self.kind.is_some() => {
+                    self.kind = None;
+                    if let Some(file) = &mut self.file {
+                        file.stays = true;
+                    }
+                    continue;
                 }
             };
             match accepted {
@@ -286,8 +360,8 @@ impl axum::serve::Listener for Listener {
 
     fn local_addr(&self) -> io::Result<Option<SocketAddr>> {
         match &self.kind {
-            Kind::Unix(_) => Ok(None),
-            Kind::Tcp(listener) => listener.local_addr().map(Some),
+            Some(Kind::Tcp(listener)) => listener.local_addr().map(Some),
+            Some(Kind::Unix(_)) | None => Ok(None),
         }
     }
 }

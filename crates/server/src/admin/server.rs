@@ -1,6 +1,7 @@
 //! The server of the admin interface: HTTP requests in, calls of [`Control`] out, JSON responses back.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::listener::Caller;
+use super::listener::{Caller, Left};
 use super::{AskPools, AskShared, AskTls, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
 use crate::http_service::HttpService;
 use crate::logs::{Filter, Subscription, Viewer};
@@ -95,7 +96,27 @@ impl Grant {
 /// The running admin interface. It stops when dropped.
 pub struct Server {
     endpoint: Endpoint,
+    socket: AdminSocket,
     _service: HttpService,
+}
+
+/// The listening socket of an admin interface, for a process that takes it over.
+#[derive(Clone)]
+pub(crate) struct AdminSocket {
+    socket: Arc<OwnedFd>,
+    left: Left,
+}
+
+impl AdminSocket {
+    /// A copy of the socket.
+    pub(crate) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Has the interface accept no more callers: another process does. Those that are connected are served.
+    pub(crate) fn leave(&self) {
+        self.left.leave();
+    }
 }
 
 struct Shared {
@@ -112,16 +133,24 @@ impl Server {
         }
         let tokens = (!bound.is_private()).then_some((access.token, access.read_token));
         let endpoint = bound.endpoint().clone();
+        let left = Left::default();
+        let socket = AdminSocket { socket: Arc::new(bound.copy()?), left: left.clone() };
         let router = router(Arc::new(Shared { control, tokens }), access.max_body);
         let service = HttpService::start("the admin interface", "admin", || async move {
-            axum::serve(bound.into_listener()?, router.into_make_service_with_connect_info::<Caller>()).await
+            axum::serve(bound.into_listener(left)?, router.into_make_service_with_connect_info::<Caller>())
+                .await
         })?;
-        Ok(Server { endpoint, _service: service })
+        Ok(Server { endpoint, socket, _service: service })
     }
 
     /// Its address.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// Its socket, for a process that takes over.
+    pub(crate) fn socket(&self) -> AdminSocket {
+        self.socket.clone()
     }
 }
 
@@ -143,6 +172,7 @@ fn router(shared: Arc<Shared>, max_body: usize) -> Router {
         .route("/shared", post(shared_tier))
         .route("/ban", post(ban))
         .route("/reload", post(reload))
+        .route("/upgrade", post(upgrade))
         .route("/pools", get(pools))
         .route("/pool/add", post(add_backend))
         .route("/pool/remove", post(remove_backend))
@@ -293,6 +323,10 @@ async fn reload(State(shared): Process) -> Result<Response, Failure> {
     Ok(as_json(&call(shared, |control| control.reload()).await?))
 }
 
+async fn upgrade(State(shared): Process) -> Result<Response, Failure> {
+    Ok(as_json(&call(shared, |control| control.upgrade()).await?))
+}
+
 async fn pools(
     State(shared): Process,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
@@ -385,7 +419,7 @@ async fn log(
 }
 
 /// The known paths and methods.
-const KNOWN_CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /shared, /ban, /reload, /pool/add, /pool/remove or \
+const KNOWN_CALLS: &str = "GET /status, /stats, /metrics, /pools or /log; POST /purge, /shared, /ban, /reload, /upgrade, /pool/add, /pool/remove or \
                      /pool/drain";
 
 async fn unknown() -> Failure {

@@ -53,6 +53,10 @@ impl Control for Process {
         Err(Refusal::failed("the file is gone"))
     }
 
+    fn upgrade(&self) -> Result<Upgraded, Refusal> {
+        Ok(Upgraded { pid: 7 })
+    }
+
     fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal> {
         self.told.lock().unwrap().push(format!("{ask:?}"));
         Ok(Pools { pools: Vec::new() })
@@ -99,6 +103,7 @@ pub(crate) fn status() -> Status {
         config: None,
         profile: "safe".to_owned(),
         threads: 2,
+        predecessors: Vec::new(),
         listeners: vec!["127.0.0.1:8080".to_owned()],
         admin: "unix:/run/a.sock".to_owned(),
         cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 5, objects: 1 },

@@ -17,7 +17,7 @@ use super::{pools, shared_tier, tls};
 use crate::admin::{
     AddBackend, AskPools, AskShared, AskTls, Banned, CacheStatus, Control, DescriptorsStatus, DrainBackend,
     HoldingsStatus, Ordered, Pools, Purge, Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State,
-    Stats, Status, TlsStatus,
+    Stats, Status, TlsStatus, Upgraded,
 };
 use crate::logs::{Filter, Subscription, Viewer};
 use crate::panic_report;
@@ -48,6 +48,7 @@ impl Control for ProcessControl {
             }
             .to_owned(),
             threads: state.cores.count() as u64,
+            predecessors: state.predecessors(),
             listeners: state.listeners.lock().iter().map(|listener| listener.address.to_string()).collect(),
             admin: state.admin.lock().clone(),
             cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
@@ -115,6 +116,10 @@ impl Control for ProcessControl {
 
     fn reload(&self) -> Result<Reloaded, Refusal> {
         self.0.reload()
+    }
+
+    fn upgrade(&self) -> Result<Upgraded, Refusal> {
+        self.0.upgrade()
     }
 
     fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal> {

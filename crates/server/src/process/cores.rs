@@ -51,11 +51,12 @@ impl Cores {
         self.0.len()
     }
 
-    /// Gives each core its socket of a listener.
-    pub(super) fn listen(&self, sockets: Listeners) {
-        for (core, socket) in self.0.iter().zip(sockets.split()) {
-            let _ = core.send(Command::Listen(socket));
+    /// Gives each core its sockets of a listener.
+    pub(super) fn listen(&self, sockets: Listeners) -> io::Result<()> {
+        for (core, sockets) in self.0.iter().zip(sockets.split()?) {
+            let _ = core.send(Command::Listen(sockets));
         }
+        Ok(())
     }
 
     /// Closes a listener on every core.

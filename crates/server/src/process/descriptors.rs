@@ -16,7 +16,8 @@ const OWN_DESCRIPTORS: u64 = 64;
 /// configured.
 const FEW_CONNECTIONS: u64 = 256;
 
-/// Descriptors of each core's runtime. In addition, a core has a socket for each listener.
+/// Descriptors of each core's runtime. In addition, a core has a socket for each listener, of which the process keeps a copy for the
+/// one that takes over from it.
 const CORE_DESCRIPTORS: u64 = 4;
 
 /// The share that spools have of the descriptors that are left by clients.
@@ -38,7 +39,7 @@ pub(crate) struct Shares {
 /// The shares of `files` descriptors for a process with so many cores: of clients the configured number, or
 /// half of what is not reserved; of backends, spools and files the rest.
 fn shares(config: &Config, cores: usize, files: u64) -> Shares {
-    let per_core = CORE_DESCRIPTORS + config.listeners.len() as u64;
+    let per_core = CORE_DESCRIPTORS + 2 * config.listeners.len() as u64;
     let own = OWN_DESCRIPTORS + cores as u64 * per_core;
     let possible = (files.saturating_sub(own) / 2).max(1);
     let clients = possible.min(config.limits.connections.map_or(u64::MAX, |most| most.get().into()));
@@ -111,10 +112,10 @@ mod tests {
         };
         let of = |limits, files| shares(&config(limits), 2, files);
         let limits = |clients, backends, spools, files| DescriptorLimits { clients, backends, spools, files };
-        assert_eq!(of("", 2000), Shares { files: 2000, own: 74, limits: limits(963, 843, 120, 0) });
-        assert_eq!(of("[limits]\nconnections = 300\n", 2000).limits, limits(300, 1423, 203, 0));
+        assert_eq!(of("", 2000), Shares { files: 2000, own: 76, limits: limits(962, 842, 120, 0) });
+        assert_eq!(of("[limits]\nconnections = 300\n", 2000).limits, limits(300, 1421, 203, 0));
         let files = "[[route]]\nmatch = \"/files/\"\nfiles = \"/srv\"\n";
-        assert_eq!(of(files, 2000).limits, limits(963, 603, 120, 240));
+        assert_eq!(of(files, 2000).limits, limits(962, 602, 120, 240));
         assert_eq!(of(files, 64).limits, limits(1, 1, 1, 1), "nothing works without one of each");
     }
 }

@@ -2,43 +2,52 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use sandarac_config::{Config, ListenAddress as Configured};
 use sandarac_net::{Inherited, ListenAddress, Listeners};
 
 use crate::stderr::print_line;
+use crate::takeover::TakenSockets;
 
 /// The hint for a port that is refused.
 const LOW_PORT: &str = "; a port below 1024 takes the capability CAP_NET_BIND_SERVICE \
                         (AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit)";
 
+/// The listening sockets that a process need not bind.
+#[derive(Clone, Copy)]
+pub(super) struct Passed<'a> {
+    /// Those of the process that started it, for as long as it lives.
+    pub(super) inherited: &'a Inherited,
+    /// Those of the process that it takes over from.
+    pub(super) taken: &'a TakenSockets,
+}
+
 /// Binds the listeners of the configuration, each for this number of cores. `optional` holds those that
 /// [`bind_optional`] has bound.
 pub(super) fn bind_all(
     config: &Config,
-    inherited: &Inherited,
+    passed: Passed<'_>,
     cores: usize,
     optional: Vec<Listeners>,
 ) -> io::Result<Vec<Listeners>> {
-    check_inherited(config, inherited)?;
+    check_inherited(config, passed.inherited)?;
     let needed = config.listeners.iter().filter(|listener| !listener.is_optional);
-    let mut bound =
-        needed.map(|listener| bind(listener, inherited, cores)).collect::<io::Result<Vec<_>>>()?;
+    let mut bound = needed.map(|listener| bind(listener, passed, cores)).collect::<io::Result<Vec<_>>>()?;
     bound.extend(optional);
     Ok(bound)
 }
 
 /// Binds the optional listeners, and removes those from the configuration that cannot be bound. Reports both.
-pub(super) fn bind_optional(config: &mut Config, inherited: &Inherited, cores: usize) -> Vec<Listeners> {
+pub(super) fn bind_optional(config: &mut Config, passed: Passed<'_>, cores: usize) -> Vec<Listeners> {
     let mut all = Vec::new();
     config.listeners.retain(|listener| {
         if !listener.is_optional {
             return true;
         }
         let address = &listener.address;
-        match bind(listener, inherited, cores) {
+        match bind(listener, passed, cores) {
             Ok(bound) => {
                 print_line(format_args!(
                     "sandarac: --acme: {address} redirects to https and answers the CA's HTTP-01 challenges"
@@ -99,14 +108,25 @@ pub(super) fn is_at(address: &ListenAddress, path: &Path) -> bool {
     matches!(address, ListenAddress::Unix(bound, _) if bound == path)
 }
 
-/// Binds a listener, unless its socket is inherited. A listener without a host takes all addresses: IPv6 and IPv4
+/// Binds a listener, unless its socket was passed. A listener without a host takes all addresses: IPv6 and IPv4
 /// together, or only IPv4 if the system has no IPv6.
 pub(super) fn bind(
     listener: &sandarac_config::Listener,
-    inherited: &Inherited,
+    passed: Passed<'_>,
     cores: usize,
 ) -> io::Result<Listeners> {
-    if let Some(found) = inherited.find(|bound| is_for(&listener.address, bound), cores) {
+    let taken = passed.taken.take(&listener.address.to_string());
+    if let Some(found) = taken.and_then(|taken| taken.find(|_| true, cores)) {
+        let mut listeners = found?;
+        if let ListenAddress::Unix(path, mode) = &mut listeners.listener.address {
+            *mode = listener.mode;
+            if let Some(mode) = listener.mode {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+            }
+        }
+        return Ok(listeners);
+    }
+    if let Some(found) = passed.inherited.find(|bound| is_for(&listener.address, bound), cores) {
         let mut listeners = found?;
         if let ListenAddress::Unix(path, mode) = &mut listeners.listener.address {
             *mode = listener.mode;
@@ -165,11 +185,13 @@ mod tests {
     fn an_optional_listener_that_cannot_be_bound_is_gone_without() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut without = config(taken.local_addr().unwrap());
-        assert!(bind_optional(&mut without, &Inherited::default(), 1).is_empty());
+        let none = Inherited::default();
+        let passed = Passed { inherited: &none, taken: &TakenSockets::default() };
+        assert!(bind_optional(&mut without, passed, 1).is_empty());
         assert_eq!(without.listeners.len(), 1);
 
         let mut with = config("127.0.0.1:0".parse().unwrap());
-        assert_eq!(bind_optional(&mut with, &Inherited::default(), 1).len(), 1);
+        assert_eq!(bind_optional(&mut with, passed, 1).len(), 1);
         assert_eq!(with.listeners.len(), 2);
     }
 }

@@ -11,7 +11,7 @@ use sandarac_proxy::Site;
 use sandarac_tls::WhenExpired;
 
 use super::descriptors::descriptor_limits;
-use super::listeners::{bind, check_inherited, is_at, warn_of_mode};
+use super::listeners::{Passed, bind, check_inherited, is_at, warn_of_mode};
 use super::log_target::log_target;
 use super::site::{DISCOVERY_PATIENCE, site};
 use super::socket_files::{identity, set_mode, socket_files};
@@ -20,6 +20,7 @@ use crate::admin::{Refusal, Reloaded};
 use crate::check;
 use crate::service_manager;
 use crate::stderr::print_line;
+use crate::takeover::TakenSockets;
 use crate::tls;
 
 impl ProcessState {
@@ -133,7 +134,8 @@ impl ProcessState {
                     bound.push(current[at].clone());
                 }
                 None => {
-                    let sockets = bind(listener, &self.inherited, self.cores.count()).map_err(|error| {
+                    let passed = Passed { inherited: &self.inherited, taken: &TakenSockets::default() };
+                    let sockets = bind(listener, passed, self.cores.count()).map_err(|error| {
                         fresh.iter().for_each(|sockets| self.remove_file(sockets));
                         Refusal::failed(error.to_string())
                     })?;
@@ -201,10 +203,19 @@ impl ProcessState {
             }
         }
         for listener in binding.gone {
+            self.sockets.lock().remove(&listener);
             self.cores.unlisten(listener);
         }
         for sockets in binding.fresh {
-            self.cores.listen(sockets);
+            let address = sockets.listener.address.clone();
+            let (id, copies) = (sockets.listener.id, sockets.copies());
+            let listening = copies.and_then(|copies| {
+                self.sockets.lock().insert(id, copies);
+                self.cores.listen(sockets)
+            });
+            if let Err(error) = listening {
+                failed.push(format!("cannot listen on {address}: {error}"));
+            }
         }
         failed
     }

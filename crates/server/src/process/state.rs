@@ -1,21 +1,24 @@
 //! The state of a running process.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 use sandarac_message::Timestamp;
-use sandarac_net::{Inherited, Listener};
+use sandarac_net::{Inherited, Listener, ListenerId};
 use sandarac_proxy::Shared;
+use tokio::sync::Notify;
 
 use super::cores::Cores;
 use super::socket_files::FileIdentity;
 use crate::acme::AcmeThreads;
-use crate::admin::Token;
+use crate::admin::{AdminSocket, Token};
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Feed};
+use crate::takeover::{Line, Older};
 use crate::tls::TlsState;
 
 /// The state on which the admin interface and the signals act.
@@ -45,4 +48,15 @@ pub(super) struct ProcessState {
     pub(super) draining_since: OnceLock<Instant>,
     /// Held during a reload.
     pub(super) reloading: Mutex<()>,
+    /// Copies of the listening sockets, for a process that takes over.
+    pub(super) sockets: Mutex<HashMap<ListenerId, Vec<OwnedFd>>>,
+    /// The part of the admin interface that such a process takes.
+    pub(super) admin_server: OnceLock<AdminSocket>,
+    /// Held during an upgrade.
+    pub(super) upgrading: Mutex<()>,
+    /// The process that has taken over, and a notice that one has.
+    pub(super) successor: Mutex<Option<Line>>,
+    pub(super) handed_over: Notify,
+    /// The processes that this one has taken over from, and that may have connections left.
+    pub(super) older: Mutex<Vec<Older>>,
 }

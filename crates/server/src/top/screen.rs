@@ -206,6 +206,7 @@ mod tests {
             config: None,
             profile: "safe".to_owned(),
             threads: 2,
+            predecessors: Vec::new(),
             listeners: vec!["127.0.0.1:8080".to_owned()],
             admin: String::new(),
             cache: CacheStatus { limit_bytes: 1 << 30, used_bytes: 2048, objects: 3 },

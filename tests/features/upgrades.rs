@@ -1,0 +1,216 @@
+//! Restarts without a gap: a new process takes the sockets of the running one.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sandarac_test_support::http2::{Ended, Http2, kind};
+use sandarac_test_support::{Conn, Gate, Listener, Origin, Sandarac, Signal, TempDir, get, reply, within};
+
+use crate::{sandarac, site};
+
+/// The process that answers the admin interface.
+fn pid(proxy: &Sandarac) -> u64 {
+    proxy.admin_json(&["status", "--json"])["pid"].as_u64().expect("a process id")
+}
+
+#[test]
+fn a_new_process_takes_the_sockets_and_the_old_one_ends_with_its_last_connection() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let origin = Origin::new(move |request| {
+        let reply = reply(200).cache("no-store").body("whole");
+        if request.target == "/held" { reply.hold(&held) } else { reply }
+    });
+    let text =
+        format!("{}[[listen]]\naddress = \"127.0.0.1:0\"\nhttp2 = true\n", site(&origin.url(), "", ""));
+    let mut proxy = sandarac().config(text).start();
+    let addresses = proxy.addresses().to_vec();
+    let (mut idle, mut new) = (proxy.connect(), proxy.connect());
+    idle.get("/").expect(200);
+    let mut http2 = Http2::to(&addresses[1]);
+    let stream = http2.get("/", &[]);
+    http2.response(stream);
+    let mut busy = proxy.connect();
+    busy.send(get("/held").to_bytes());
+    gate.reached(1);
+
+    let told = proxy.admin(&["upgrade"]).success();
+    let successor = proxy.successors()[0];
+    assert_eq!(told.stdout, format!("process {successor} has taken over\n"));
+    proxy.says(&format!("sandarac: took over from process {}", proxy.pid()));
+    let status = proxy.admin_json(&["status", "--json"]);
+    assert_eq!((&status["pid"], &status["predecessors"][0]), (&successor.into(), &proxy.pid().into()));
+    for address in &addresses {
+        assert_eq!(Conn::to(address).get("/").expect(200).text(), "whole");
+    }
+
+    // Clients of the old process are told when they ask for more, and none is reset.
+    let last = idle.get("/").expect(200);
+    assert_eq!((&*last.text(), last.fields.get("connection")), ("whole", Some("close")));
+    idle.expect_end();
+    new.get("/").expect(200);
+    assert_eq!(http2.await_frame(kind::GOAWAY).number(4), 0);
+    let stream = http2.get("/", &[]);
+    assert_eq!(http2.response(stream).text(), "whole");
+    assert_eq!(http2.end(), Ended::Closed);
+    assert!(proxy.is_running());
+    gate.open();
+    assert_eq!(busy.response().expect(200).text(), "whole");
+    assert!(proxy.wait().success());
+    within("it to be forgotten", || {
+        proxy.admin_json(&["status", "--json"])["predecessors"].is_null().then_some(())
+    });
+}
+
+#[test]
+fn no_request_fails_while_process_follows_process() {
+    let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));
+    for threads in ["1", "3"] {
+        let proxy = sandarac().before(&origin).option("--threads", threads).start();
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..8)
+                .map(|number| {
+                    let (proxy, ends) = (&proxy, &ends);
+                    scope.spawn(move || {
+                        let mut served = 0;
+                        let mut kept: Option<Conn> = None;
+                        while !ends.load(Ordering::Relaxed) {
+                            let mut conn = kept.take().unwrap_or_else(|| proxy.connect());
+                            let response = conn.get("/page");
+                            assert_eq!((response.status, &*response.text()), (200, "page"));
+                            let is_kept = number % 2 == 0 && !response.fields.has("connection");
+                            kept = is_kept.then_some(conn);
+                            served += 1;
+                        }
+                        served
+                    })
+                })
+                .collect();
+            for _ in 0..5 {
+                let before = pid(&proxy);
+                proxy.admin(&["upgrade"]).success();
+                assert_ne!(pid(&proxy), before);
+            }
+            ends.store(true, Ordering::Relaxed);
+            for client in clients {
+                assert!(client.join().unwrap() > 10);
+            }
+        });
+        assert_eq!(proxy.successors().len(), 5);
+    }
+}
+
+#[test]
+fn sigusr2_upgrades_and_the_service_manager_is_told_of_the_new_main_process() {
+    let origin = Origin::new(|_| reply(200));
+    let dir = TempDir::new();
+    let socket = UnixDatagram::bind(dir.join("notify")).unwrap();
+    socket.set_read_timeout(Some(sandarac_test_support::PATIENCE)).unwrap();
+    let told = || {
+        let mut buffer = [0; 4096];
+        let len = socket.recv(&mut buffer).expect("the service manager is told");
+        String::from_utf8_lossy(&buffer[..len]).into_owned()
+    };
+    let notify = dir.join("notify").display().to_string();
+    let mut proxy = sandarac().before(&origin).variable("NOTIFY_SOCKET", &notify).start();
+    assert_eq!(told(), "READY=1\nSTATUS=ready\n");
+    proxy.signal(Signal::User2);
+    let main = told();
+    assert!(proxy.wait().success());
+    assert_eq!(main, format!("MAINPID={}\n", proxy.successors()[0]));
+    assert_eq!(told(), "READY=1\nSTATUS=ready\n");
+}
+
+#[test]
+fn a_program_that_cannot_take_over_changes_nothing() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=60").body("page"));
+    let dir = TempDir::new();
+    let path = dir.join("sandarac");
+    let proxy = sandarac().copied_to(path.clone()).before(&origin).start();
+    let mut client = proxy.connect();
+    client.get("/").expect(200);
+    let ask = |command: &str| {
+        sandarac().arg(command).option("--admin", proxy.admin_path().display().to_string()).run()
+    };
+    for (program, expected) in [
+        ("#!/bin/sh\necho broken >&2\nexit 3\n", "ended before it served (exit status: 3)"),
+        ("#!/bin/sh\nkill -SEGV $$\n", "ended before it served (signal: 11 (SIGSEGV)"),
+        (
+            "#!/bin/sh\nprintf 'HTTP/1.1 400 Bad Request' >&0\nexec sleep 60\n",
+            "is no sandarac that can take over",
+        ),
+        ("garbage", "cannot start"),
+    ] {
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, program).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let refused = ask("upgrade");
+        assert!(!refused.status.success() && refused.stderr.contains(expected), "{program:?}: {refused:?}");
+        proxy.says("sandarac: no upgrade, this process goes on: ");
+        assert!(client.get("/").expect(200).is_hit());
+        assert!(Conn::to(proxy.address()).get("/").expect(200).is_hit());
+        assert!(ask("status").success().stdout.contains(&format!("pid {}, ", proxy.pid())));
+    }
+    // One without the right to run.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    proxy.signal(Signal::User2);
+    proxy.says("Permission denied");
+    assert!(client.get("/").expect(200).is_hit());
+}
+
+#[test]
+fn a_configuration_that_is_wrong_changes_nothing_and_one_with_other_listeners_does() {
+    let origin = Origin::new(|_| reply(200).body("page"));
+    let text = site(&origin.url(), "", "");
+    let proxy = sandarac().config(text.clone()).start();
+    proxy.write_config("nonsense");
+    let refused = proxy.admin(&["upgrade"]);
+    assert!(refused.stderr.contains("ended before it served (exit status: 2)"), "{refused:?}");
+    proxy.get("/").expect(200);
+    let path = proxy.dir().join("more.sock");
+    proxy.write_config(&format!("{text}[[listen]]\naddress = \"unix:{}\"\n", path.display()));
+    proxy.admin(&["upgrade"]).success();
+    proxy.get("/").expect(200);
+    let more = sandarac_test_support::Address::Unix(path.clone());
+    Conn::to(&more).get("/").expect(200);
+    // The file of the socket stays when the process that made it ends.
+    proxy.admin(&["upgrade"]).success();
+    within("only one to be left", || {
+        proxy.admin_json(&["status", "--json"])["predecessors"].is_null().then_some(())
+    });
+    Conn::to(&more).get("/").expect(200);
+}
+
+#[test]
+fn a_tunnel_outlives_three_processes_and_the_fourth_ends_it() {
+    let listener = Listener::new();
+    let mut proxy = sandarac().config(site(&listener.url(), "", "[timeouts]\ndrain = \"1s\"\n")).start();
+    let mut tunnels = Vec::new();
+    let tunnel = |tunnels: &mut Vec<(Conn, Conn)>| {
+        let mut client = proxy.connect();
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+        let mut origin = listener.accept();
+        origin.request();
+        origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        client.response().expect(101);
+        tunnels.push((client, origin));
+        for (number, (client, origin)) in tunnels.iter_mut().enumerate() {
+            client.send("ping");
+            origin.expect("ping").send("pong");
+            assert_eq!(client.read(4), b"pong", "{number}");
+        }
+    };
+    for _ in 0..3 {
+        tunnel(&mut tunnels);
+        proxy.admin(&["upgrade"]).success();
+    }
+    tunnel(&mut tunnels);
+    let status = proxy.admin_json(&["status", "--json"]);
+    assert_eq!(status["predecessors"].as_array().unwrap().len(), 3);
+    proxy.admin(&["upgrade"]).success();
+    proxy.says(&format!("sandarac: process {} has to end: it is the oldest of more than 3", proxy.pid()));
+    assert!(tunnels.remove(0).0.try_read(1).is_err());
+    proxy.wait();
+}
