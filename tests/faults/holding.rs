@@ -266,3 +266,21 @@ fn a_proxy_header_that_is_too_long_ends_its_connection_at_once() {
     assert!(client.try_read(1).is_err());
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
+
+/// Regression: it kept its place for ten seconds, and 300 of them kept a listener full.
+#[test]
+fn a_proxy_header_that_is_not_finished_gives_way_after_a_second() {
+    let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));
+    let text = site(&origin.url(), "", "[limits]\nconnections = 20\n");
+    let proxied = "[[listen]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n\n";
+    let proxy = sandarac().config(format!("{text}{proxied}")).start();
+    let mut clients: Vec<Conn> = (0..20).map(|_| Conn::to(&proxy.addresses()[1])).collect();
+    clients.iter_mut().for_each(|client| _ = client.send("PROXY TCP4 192.0"));
+    let began = Instant::now();
+    within("one to give way", || {
+        let mut visitor = proxy.connect();
+        visitor.try_send(get("/").to_bytes()).ok()?;
+        visitor.try_response("GET").is_ok_and(|response| response.status == 200).then_some(())
+    });
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}

@@ -302,3 +302,21 @@ fn a_backend_that_cannot_be_reached_is_named_on_standard_error() {
         assert_eq!(proxy.stderr().matches(&line).count(), 1, "{}", proxy.stderr());
     }
 }
+
+/// Regression: it was logged as sent when it began, and a client that left counted as one that is too slow.
+#[test]
+fn a_long_stored_response_is_logged_when_it_has_ended() {
+    const LEN: usize = 12 << 20;
+    let origin = Origin::new(|_| reply(200).cache("max-age=60").body(vec![b'x'; LEN]));
+    let proxy = sandarac().config(site(&origin.url(), "", JSON)).start();
+    assert_eq!(proxy.get("/").expect(200).body.len(), LEN);
+    records(&proxy, 1);
+    let mut client = proxy.connect();
+    client.shrink_receive_buffer();
+    client.send(get("/").to_bytes());
+    assert!(client.response_head().expect(200).is_hit());
+    client.reset();
+    let record = &records(&proxy, 2)[1];
+    assert!(record["bytes"].as_u64().unwrap() < LEN as u64, "{record}");
+    assert_eq!(proxy.metric("clients_slow"), 0);
+}

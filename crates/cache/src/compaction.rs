@@ -1,4 +1,4 @@
-//! Compaction of stored objects after the limit was lowered.
+//! Compaction of stored objects after the limit was lowered, and where others have left gaps.
 //!
 //! Small allocations share pages, and a page goes back to the system only when nothing in it is in use. The
 //! few objects that survive a lower limit are scattered over nearly all pages: of 256 MiB of objects of 1 KB,
@@ -14,6 +14,16 @@ use crate::sweep_position::{BATCH, SweepPosition};
 use crate::whole_body::{SHARES_PAGES, Whole};
 
 impl Store {
+    /// Has the next [sweeps](Store::sweep) compact all objects. Does nothing if they do already.
+    pub fn compact_all(&self) {
+        self.sweep_position.lock().uncompacted.get_or_insert((0, 0));
+    }
+
+    /// Whether objects are being compacted.
+    pub fn is_compacting(&self) -> bool {
+        self.sweep_position.lock().uncompacted.is_some()
+    }
+
     /// Moves the next `budget` objects, or a few more.
     pub(crate) fn compact(&self, position: &mut SweepPosition, budget: usize) {
         // The originals are freed after the last copy is made: a copy could take the place of an original

@@ -141,6 +141,9 @@ impl Sum {
     }
 }
 
+/// Bytes of handshakes for which there is room whatever else is held.
+const HANDSHAKES_IN_ANY_CASE: usize = 4 << 20;
+
 /// The account of a process.
 pub struct Account {
     classes: [AtomicUsize; Held::ALL.len()],
@@ -183,6 +186,11 @@ impl Account {
     /// Whether all hold more than half of what they may.
     fn is_crowded(&self) -> bool {
         self.bytes() > self.limit() / 2
+    }
+
+    /// Whether so much is held that only those who hold little find room.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.bytes() > self.limit() / 4 * 3
     }
 
     /// Sets from how many bytes of all connections some of them have to give way.
@@ -251,6 +259,14 @@ impl Holder {
         lease.grow(bytes).then_some(lease)
     }
 
+    /// The same for a handshake, of which some find room in any case: a visitor of a stored page needs nothing more.
+    pub(crate) fn lease_handshake(&self, bytes: usize) -> Option<Lease> {
+        self.lease(Held::Handshakes, bytes).or_else(|| {
+            let others = self.account().of(Held::Handshakes);
+            (others + bytes <= HANDSHAKES_IN_ANY_CASE).then(|| self.holds(Held::Handshakes, bytes))
+        })
+    }
+
     /// A lease of nothing yet.
     pub fn nothing(&self, class: Held) -> Lease {
         Lease { holder: self.clone(), class, bytes: 0 }
@@ -280,7 +296,7 @@ impl Holder {
             && yielding >= account.yielding.mean()
     }
 
-    /// Whether it has to give way at once, because all hold more than they may.
+    /// Whether it has to give way as soon as it moves nothing, because all hold more than they may.
     pub(crate) fn is_beyond_limit(&self) -> bool {
         self.account().bytes() > self.account().limit() && self.presses()
     }
@@ -586,5 +602,19 @@ pub(crate) mod tests {
         assert!(connection.has_room_for_head(10) && !connection.has_room_for_head(11));
         drop(first);
         assert!(connection.has_room_for_head(2 * MIB));
+    }
+
+    /// Regression: visitors of a stored page over TLS were turned away where others held all that there is.
+    #[test]
+    fn handshakes_find_room_where_there_is_none() {
+        let account = Account::new(Cache::of(1 << 20));
+        let full = account.connection().holds(Held::Heads, 1 << 20);
+        let client = account.connection();
+        assert!(client.lease(Held::Heads, 12 << 10).is_none());
+        let handshakes: Vec<Lease> =
+            std::iter::from_fn(|| account.connection().lease_handshake(12 << 10)).collect();
+        assert_eq!(handshakes.len(), HANDSHAKES_IN_ANY_CASE / (12 << 10));
+        drop((full, handshakes));
+        assert_eq!(account.bytes(), 0);
     }
 }

@@ -155,6 +155,11 @@ impl Conn {
         self.input.memory() + self.transport.input_memory()
     }
 
+    /// Whether a part of a record has come, which is no data yet.
+    pub(crate) fn has_part(&self) -> bool {
+        self.transport.has_part()
+    }
+
     /// Has each [`Conn::poll_fill`] read at most so many bytes.
     pub fn limit_reads(&mut self, most: usize) {
         self.read_limit = most;

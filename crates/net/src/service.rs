@@ -40,15 +40,40 @@ pub struct SessionLimits {
     pub min_rate_out: MinimumRate,
     /// The rate at which a client must take a response under [memory pressure](Service::memory_pressure).
     pub min_rate_under_pressure: MinimumRate,
+    /// The same where the account of what clients hold is nearly full.
+    pub min_rate_when_full: MinimumRate,
     /// Requests on one connection before it is closed.
     pub max_requests: u32,
 }
 
+/// How long a client may move nothing where all hold more than they may. One that moves is left alone also then.
+const AT_ONCE: Duration = Duration::from_millis(250);
+
+/// How long a client may take nothing under memory pressure. The system of one that reads 13 KiB a second shows it by then: it takes
+/// more when half of its buffers are free.
+const STILL_UNDER_PRESSURE: Duration = Duration::from_secs(10);
+
 impl SessionLimits {
     /// The rate at which a client must take a response now. `presses` is whether there is [memory
     /// pressure](Service::memory_pressure) that this client adds to.
-    pub(crate) fn min_rate_out(&self, presses: bool) -> MinimumRate {
-        if presses { self.min_rate_under_pressure } else { self.min_rate_out }
+    pub(crate) fn min_rate_out(&self, presses: bool, holder: &Holder) -> MinimumRate {
+        if presses { self.min_rate_of_those_who_press(holder) } else { self.min_rate_out }
+    }
+
+    /// How long a client may take nothing at all.
+    pub(crate) fn patience(&self, presses: bool) -> Duration {
+        if presses { self.send_timeout.min(STILL_UNDER_PRESSURE) } else { self.send_timeout }
+    }
+
+    /// The rate at which a client has to move bytes that holds so much that it may have to give way.
+    pub(crate) fn min_rate_of_those_who_press(&self, holder: &Holder) -> MinimumRate {
+        if holder.is_beyond_limit() {
+            MinimumRate { after: AT_ONCE, ..self.min_rate_when_full }
+        } else if holder.account().is_nearly_full() {
+            self.min_rate_when_full
+        } else {
+            self.min_rate_under_pressure
+        }
     }
 }
 

@@ -73,6 +73,11 @@ impl Transport {
         }
     }
 
+    /// Whether a part of a record has come.
+    pub(crate) fn has_part(&self) -> bool {
+        matches!(self, Transport::TlsClient(tls) if tls.unprocessed() > 0)
+    }
+
     /// Takes as much of `slices` as it can now. Bytes taken may be held until [`Transport::poll_flush`].
     pub fn poll_write_vectored(
         &mut self,

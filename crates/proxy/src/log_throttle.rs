@@ -18,6 +18,8 @@ const MAX_TOPICS: usize = 64;
 pub(crate) enum LogTopic {
     /// Too many client connections.
     Clients,
+    /// Requests for which there is no memory.
+    Memory,
     /// Connections that cannot be accepted.
     Accepting,
     /// Connections to a listener without the PROXY header that it expects.

@@ -85,6 +85,7 @@ impl Known<'_> {
             || !tier::is_trusted(&object, tier::now)
             || received.route.fragments.is_some_and(|rule| may_be_page(rule, &object))
             || matches!(form, Some(KnownForm::Unmade))
+            || object.body().len().is_some_and(|len| len > AT_ONCE)
             || !handling.reuse(&object, &directives, now);
         if takes_exchange {
             let found =
@@ -134,7 +135,7 @@ impl Known<'_> {
         let Known { site, request: Request { head, .. }, .. } = *self;
         let Action::Files { rule, .. } = &received.route.action else { return Err(Ok(Verdict::Files)) };
         let file = match FileRequest::of(site, rule, received).known() {
-            Some(Found::File(file)) if file.is_small() => file,
+            Some(Found::File(file)) if file.len() <= AT_ONCE => file,
             Some(Found::File(_) | Found::Listing(_)) | None => return Err(Ok(Verdict::Files)),
             Some(Found::Redirect(answer)) => return Err(Ok(Verdict::Synth(Box::new(answer)))),
             Some(Found::Nothing(refusal)) => {
@@ -247,6 +248,7 @@ impl Service for Core {
 
     fn ignored(&self, refused: &Refused) {
         self.counters.refused.one(refused);
+        self.note_refusal(refused);
     }
 
     fn handshake_ended(&self, peer: &Peer) {
@@ -376,6 +378,7 @@ impl Service for Core {
             Refused::Full => Synthetic::turned_away(503, "too much memory is in use", site.name()),
         };
         self.counters.refused.one(refused);
+        self.note_refusal(refused);
         if received.starts_with(TLS_HANDSHAKE)
             && peer.tls.is_none()
             && let Some(listener) = site.listener(peer.listener)
@@ -512,6 +515,22 @@ fn ignores_part(received: &Received<'_>, fields: Fields<'_>) -> bool {
 
 /// The beginning of a TLS connection: a record of a handshake, of a version from 1.0 (RFC 8446 §5.1).
 const TLS_HANDSHAKE: &[u8] = &[22, 3];
+
+/// A response of at most so many bytes is answered in place, and logged as sent when it is queued.
+const AT_ONCE: u64 = 2 << 20;
+
+impl Core {
+    /// Tells the operator why requests are refused, where only he can help.
+    fn note_refusal(&self, refused: &Refused) {
+        if matches!(refused, Refused::Full) {
+            self.shared.log_throttled(LogTopic::Memory, || {
+                let (held, most) = self.shared.held_in_all();
+                let [held, most] = [held, most].map(|bytes| bytes >> 20);
+                format!("requests are refused for want of memory: clients hold {held} of {most} MiB ([cache] memory)")
+            });
+        }
+    }
+}
 
 /// The client of a connection, for messages.
 fn client_text(peer: &Peer) -> String {

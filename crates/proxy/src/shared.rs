@@ -36,9 +36,12 @@ use std::time::Duration;
 /// a client with its fetch takes two.
 const DETACHED_SHARE: usize = 8;
 
-/// The part of the store's memory that clients may hold, of evicted objects and in streams, before they must read faster. This
-/// is half of what the store gives to objects not known to be popular, so that some is left for new ones.
+/// The part of the store's memory that clients may hold in streams before those that hold most must move.
 const HELD_SHARE: usize = 20;
+
+/// The eighths of the store's memory that clients may read of objects that have left it, before they must read faster. From four on no
+/// large body is stored.
+const READ_EIGHTHS: usize = 3;
 
 /// The state that all cores of a process share.
 pub struct Shared {
@@ -285,14 +288,14 @@ impl Shared {
         (self.account.bytes(), self.account.limit())
     }
 
-    /// Requires clients to read faster while they hold too much memory of evicted objects, which serves no
+    /// Requires clients to read while they hold too much memory of objects that have left the store, which serves no
     /// one else. What else they hold counts against those that hold most of it: to cut others off would free
     /// little. MUST be called several times a second.
     pub fn look_at_clients(&self) {
-        let most = self.store.settings().limit / HELD_SHARE;
-        let held = self.store.held_bytes();
-        self.memory_pressure.store(held > most, Ordering::Relaxed);
-        self.account.press_above(most.max(HELD_IN_ANY_CASE).saturating_sub(held));
+        let limit = self.store.settings().limit;
+        let read = self.store.held_bytes().saturating_sub(self.store.passing());
+        self.memory_pressure.store(read > limit / 8 * READ_EIGHTHS, Ordering::Relaxed);
+        self.account.press_above((limit / HELD_SHARE).max(HELD_IN_ANY_CASE));
         self.store.fit();
     }
 
@@ -314,7 +317,10 @@ impl Shared {
     /// The most client connections of a core without a finished TLS handshake: of all cores together half of all connections,
     /// so that clients who leave theirs unfinished do not keep out the others.
     pub(crate) fn max_handshakes(&self) -> usize {
-        (self.connection_limit() / 2 / self.cores().max(1)).clamp(1, MAX_HANDSHAKES)
+        let limit = self.connection_limit();
+        // While there are places for others, a burst of handshakes is one of visitors.
+        let most = if self.connections() < limit / 4 * 3 { limit } else { limit / 2 };
+        (most / self.cores().max(1)).clamp(1, MAX_HANDSHAKES)
     }
 
     /// Sets the limits on descriptors. What is open above them stays so.

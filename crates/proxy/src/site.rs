@@ -18,9 +18,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The minimum rate of a client under memory pressure: a line of a quarter of a megabit reaches it, with time
-/// for a stall. A slower client keeps a sixty-fourth of 64 MiB for half a minute.
-const UNDER_PRESSURE: MinimumRate = MinimumRate { bytes: 32 << 10, after: Duration::from_secs(2) };
+/// The minimum rate of a client under memory pressure. What its system took at once pays for some time, so that one which
+/// reads at all is left alone, also where the system shows that in large steps.
+const UNDER_PRESSURE: MinimumRate = MinimumRate { bytes: 4 << 10, after: Duration::from_secs(2) };
+
+/// The same where others find no room: a line of a quarter of a megabit reaches it, with time for a stall.
+const WHEN_FULL: MinimumRate = MinimumRate { bytes: 32 << 10, after: Duration::from_secs(2) };
 
 /// How many removed listeners are remembered, for the connections to them that are still open.
 const MAX_GONE: usize = 64;
@@ -177,6 +180,7 @@ impl Site {
                 min_rate_in: MinimumRate { bytes: limits.min_rate_in.0, after: *limits.min_rate_after },
                 min_rate_out: MinimumRate { bytes: limits.min_rate_out.0, after: *limits.min_rate_after },
                 min_rate_under_pressure: UNDER_PRESSURE,
+                min_rate_when_full: WHEN_FULL,
                 max_requests: limits.requests_per_connection.map_or(u32::MAX, |most| most.get()),
             },
             response_head: Limits { head: limits.response_head.get(), ..request_head },

@@ -239,7 +239,8 @@ impl Connection {
                         if !self.counts_input() {
                             return Poll::Ready(Turn::Refused(Refused::Full));
                         }
-                        if membership.gives_way(&mut self.conn, self.peer.requests, self.partial) {
+                        let is_partial = self.partial || self.conn.has_part();
+                        if membership.gives_way(&mut self.conn, self.peer.requests, is_partial) {
                             service.gave_way();
                             return Poll::Ready(Turn::Close);
                         }
@@ -451,10 +452,9 @@ pub(super) fn poll_room(
                 // A client that waits for a file holds no memory that the pressure is about.
                 let presses =
                     pressure.load(Ordering::Relaxed) && conn.holds_memory() || held.holder().presses();
-                let left = rate.waits(sent, limits.min_rate_out(presses));
-                let still = limits.send_timeout.saturating_sub(rate.still(sent));
-                let is_late = still.is_zero() || held.holder().is_beyond_limit();
-                let Some(left) = left.filter(|_| !is_late) else {
+                let left = rate.waits(sent, limits.min_rate_out(presses, held.holder()));
+                let still = limits.patience(presses).saturating_sub(rate.still(sent));
+                let Some(left) = left.filter(|_| !still.is_zero()) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 };
                 // A client that takes next to nothing causes no wake-up, so the timer checks its rate.

@@ -8,7 +8,8 @@ use super::client::{Http1Client, Next};
 use super::connection::{Connection, Handover, InPlace, LAST_REQUEST, NewConnection, Turn, canonical};
 use crate::service::{AcceptTls, Refused, Service};
 use crate::sessions::{Lingering, Membership, Sessions};
-use crate::{Holder, MinimumRate, Output, RateGauge, Timer, Transport, boxed, http2, tls};
+use crate::tls::HandshakeFault;
+use crate::{Holder, Output, RateGauge, SessionLimits, Timer, Transport, boxed, http2, tls};
 use sandarac_message::Version;
 use sandarac_wire::proxy_protocol::{self, Origin};
 use std::future::poll_fn;
@@ -61,7 +62,7 @@ pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessio
     let membership = &place.membership;
     connection.timer.set(service.limits(connection.peer.listener).head_timeout);
     match service.expects_proxy_header(connection.peer.listener) {
-        Some(true) => match Box::pin(receive_proxy_header(&mut connection)).await {
+        Some(true) => match Box::pin(receive_proxy_header(&mut connection, membership)).await {
             ProxyHeader::Received => {}
             ProxyHeader::Missing => {
                 service.proxy_header_missing(&connection.peer);
@@ -186,7 +187,7 @@ fn exchange<'a, S: Service>(
                     if exchange.as_mut().poll(cx).is_ready() {
                         return Poll::Ready(());
                     }
-                    if ready!(judge.poll(cx, limits.min_rate_under_pressure)) {
+                    if ready!(judge.poll(cx, &limits)) {
                         service.cut_off();
                     }
                 }
@@ -207,7 +208,7 @@ struct Judge {
 impl Judge {
     /// Ready when the exchange has to be polled again. True if the connection fails from now on, because its
     /// client holds so much that it has to give way, and moves too little.
-    fn poll(&mut self, cx: &mut Context<'_>, minimum: MinimumRate) -> Poll<bool> {
+    fn poll(&mut self, cx: &mut Context<'_>, limits: &SessionLimits) -> Poll<bool> {
         let holder = &self.holder;
         if !holder.holds_much() || holder.is_cut() {
             return Poll::Pending;
@@ -215,7 +216,7 @@ impl Judge {
         let (rate, timer) = &mut **self.watched.get_or_insert_default();
         if !holder.presses() {
             rate.goes_on(|| holder.moved());
-        } else if holder.is_beyond_limit() || rate.waits(holder.moved(), minimum).is_none() {
+        } else if rate.waits(holder.moved(), limits.min_rate_of_those_who_press(holder)).is_none() {
             holder.cut();
             return Poll::Ready(true);
         }
@@ -233,7 +234,9 @@ async fn flush<S: Service>(connection: &mut Connection, service: &S) -> bool {
         Ok(()) => {}
         // A file has become shorter.
         Err(error) if error.kind() == io::ErrorKind::WriteZero => service.body_truncated(),
-        Err(_) => service.cut_off(),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => service.cut_off(),
+        // It has left.
+        Err(_) => {}
     }
     flushed.is_ok()
 }
@@ -337,7 +340,10 @@ async fn begin_tls<S: Service>(
             }
         });
         if !began.await {
-            // As checks of a port do.
+            // Otherwise it has left, as checks of a port do.
+            if running.is_ended() {
+                service.handshake_failed(&connection.peer, &HandshakeFault::Crowded);
+            }
             return BeginTls::Failed;
         }
     }
@@ -375,7 +381,7 @@ enum ProxyHeader {
 
 /// Reads the PROXY protocol header. A connection without one is closed without a response, because its peer
 /// does not speak HTTP yet.
-async fn receive_proxy_header(connection: &mut Connection) -> ProxyHeader {
+async fn receive_proxy_header(connection: &mut Connection, membership: &Membership) -> ProxyHeader {
     poll_fn(|cx| {
         loop {
             match proxy_protocol::parse(connection.conn.data()) {
@@ -397,7 +403,10 @@ async fn receive_proxy_header(connection: &mut Connection) -> ProxyHeader {
                 Poll::Ready(_) => return Poll::Ready(ProxyHeader::Missing),
                 Poll::Pending => {
                     connection.conn.park();
-                    ready!(connection.timer.poll(cx));
+                    let is_partial = !connection.conn.data().is_empty();
+                    if !membership.gives_way(&mut connection.conn, 0, is_partial) {
+                        ready!(connection.timer.poll(cx));
+                    }
                     return Poll::Ready(ProxyHeader::Missing);
                 }
             }

@@ -41,6 +41,7 @@ fn limits() -> SessionLimits {
         min_rate_in: none,
         min_rate_out: none,
         min_rate_under_pressure: MinimumRate { bytes: u64::MAX, after: Duration::ZERO },
+        min_rate_when_full: MinimumRate { bytes: u64::MAX, after: Duration::ZERO },
         max_requests: u32::MAX,
     }
 }

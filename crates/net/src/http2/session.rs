@@ -203,7 +203,8 @@ impl<'s, S: Service> Session<'s, S> {
             self.membership.works();
             return false;
         }
-        if !self.membership.gives_way(self.conn, self.peer.requests, self.partial.is_some()) {
+        let is_partial = self.partial.is_some() || self.conn.has_part();
+        if !self.membership.gives_way(self.conn, self.peer.requests, is_partial) {
             return false;
         }
         self.service.gave_way();
@@ -417,9 +418,8 @@ impl<'s, S: Service> Session<'s, S> {
         let has_to_give_way = self.peer.holder.presses();
         if has_to_give_way {
             // Whatever it is that the client holds: if it takes little meanwhile, all of it is given up.
-            if self.peer.holder.is_beyond_limit()
-                || self.rate_held.waits(self.conn.taken(), limits.min_rate_under_pressure).is_none()
-            {
+            let minimum = limits.min_rate_of_those_who_press(&self.peer.holder);
+            if self.rate_held.waits(self.conn.taken(), minimum).is_none() {
                 self.peer.holder.cut();
                 self.service.cut_off();
                 return Err(End::Reset);
@@ -433,10 +433,10 @@ impl<'s, S: Service> Session<'s, S> {
         // Output waits for the socket, or for the window of the connection.
         let presses = has_to_give_way
             || self.service.memory_pressure().load(Ordering::Relaxed) && streams.hold_memory();
-        let minimum = limits.min_rate_out(presses);
+        let minimum = limits.min_rate_out(presses, &self.peer.holder);
         if self.conn.queued() > 0 || streams.has_scheduled() {
             let sent = self.conn.taken();
-            let in_time = self.rate_out.still(sent) < limits.send_timeout;
+            let in_time = self.rate_out.still(sent) < limits.patience(presses);
             if self.rate_out.waits(sent, minimum).is_none() || !in_time {
                 self.peer.holder.cut();
                 self.service.cut_off();
@@ -451,7 +451,7 @@ impl<'s, S: Service> Session<'s, S> {
             return Ok(next);
         }
         // A response waits for the window of its stream.
-        let (slow, has_others) = streams.judge_stalled(&limits, presses);
+        let (slow, has_others) = streams.judge_stalled(&limits, presses.then_some(minimum));
         (0..slow).for_each(|_| self.service.cut_off());
         if has_others {
             judge_in(JUDGE_EVERY.min(limits.send_timeout));

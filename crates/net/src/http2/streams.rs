@@ -11,7 +11,7 @@ use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
 use super::stream::Stream;
 use crate::service::SessionLimits;
-use crate::{Moment, Output};
+use crate::{MinimumRate, Moment, Output};
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_wire::h2::connection::Connection;
 use sandarac_wire::h2::{ErrorCode, Priority};
@@ -307,29 +307,27 @@ impl Streams {
         self.open.values().any(Stream::holds_memory)
     }
 
-    /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled. `presses`
-    /// is whether there is memory pressure, which streams that hold no memory, such as those with files, do not add to.
-    pub(super) fn judge_stalled(&mut self, limits: &SessionLimits, presses: bool) -> (usize, bool) {
-        if self.stalled == 0 {
-            return (0, false);
-        }
-        let mut slow = Vec::new();
-        let mut others = false;
-        for (id, stream) in self.open.iter_mut().filter(|(_, stream)| stream.is_stalled) {
-            let in_time = stream.rate.still(stream.sent) < limits.send_timeout;
-            let minimum = limits.min_rate_out(presses && stream.holds_memory());
-            if stream.rate.waits(stream.sent, minimum).is_some() && in_time {
-                others = true;
-            } else {
-                slow.push(*id);
-            }
-        }
+    /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled. `pressed` is
+    /// the rate under memory pressure; streams that hold no memory, such as those with files, do not add to that.
+    pub(super) fn judge_stalled(
+        &mut self,
+        limits: &SessionLimits,
+        pressed: Option<MinimumRate>,
+    ) -> (usize, bool) {
+        let others = self.stalled;
+        let is_slow = |stream: &mut Stream| {
+            let pressed = pressed.filter(|_| stream.holds_memory());
+            let in_time = stream.rate.still(stream.sent) < limits.patience(pressed.is_some());
+            stream.rate.waits(stream.sent, pressed.unwrap_or(limits.min_rate_out)).is_none() || !in_time
+        };
+        let stalled = self.open.iter_mut().filter(|(_, stream)| stream.is_stalled);
+        let slow: Vec<u32> = stalled.filter_map(|(id, stream)| is_slow(stream).then_some(*id)).collect();
         for id in &slow {
             self.wire.reset(*id, ErrorCode::CANCEL, &mut self.out);
             // Not TimedOut: the session counts it, and the exchange would too.
             self.lose(*id, io::ErrorKind::ConnectionAborted);
         }
-        (slow.len(), others)
+        (slow.len(), others > slow.len())
     }
 
     /// Whether an exchange waits for a part of a request body.

@@ -7,7 +7,7 @@ use super::side::ServerSide;
 use super::stream::TlsStream;
 use crate::byte_queue::ByteQueue;
 use crate::sessions::Sessions;
-use crate::{Held, Holder, Stream, Timer};
+use crate::{Holder, Stream, Timer};
 use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert, UnbufferedServerConnection};
 use rustls::sign::CertifiedKey;
@@ -43,7 +43,7 @@ pub(crate) async fn accept(
     if !holder.may_look_ahead() {
         handshakes.end_stalled();
     }
-    let mut held = holder.lease(Held::Handshakes, HANDSHAKE).ok_or(HandshakeFault::Crowded)?;
+    let mut held = holder.lease_handshake(HANDSHAKE).ok_or(HandshakeFault::Crowded)?;
     let asked = Arc::new(RecordsServerName { inner: config.cert_resolver.clone(), name: OnceLock::new() });
     let mut config = ServerConfig::clone(config);
     config.cert_resolver = asked.clone();

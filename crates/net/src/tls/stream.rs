@@ -86,7 +86,7 @@ impl<S: Side> TlsStream<S> {
     }
 
     /// Bytes that were received and not processed.
-    pub(super) fn unprocessed(&self) -> usize {
+    pub(crate) fn unprocessed(&self) -> usize {
         self.records.data().len()
     }
 

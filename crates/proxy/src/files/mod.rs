@@ -276,10 +276,9 @@ impl<'a> FileRequest<'a> {
 }
 
 impl FileFound {
-    /// Whether it is so small that the log may count it as sent when it is queued.
-    pub(crate) fn is_small(&self) -> bool {
-        const SMALL: u64 = 2 << 20;
-        self.files().first().is_some_and(|file| file.len() <= SMALL)
+    /// Its length, without a coding.
+    pub(crate) fn len(&self) -> u64 {
+        self.files().first().map_or(0, |file| file.len())
     }
 
     fn files(&self) -> &[Arc<Representation>] {

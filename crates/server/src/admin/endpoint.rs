@@ -67,9 +67,10 @@ impl FromStr for Endpoint {
             Ok(port) => {
                 format!("give the address too: \"127.0.0.1:{port}\" reaches no further than this machine")
             }
-            Err(_) => "expected a socket path (\"/run/sandarac/admin.sock\") or an address \
-                       (\"127.0.0.1:6081\")"
-                .to_owned(),
+            Err(_) => format!(
+                "expected a socket path (\"/run/sandarac/admin.sock\", or \"./{text}\" for one here) or an address \
+                 (\"127.0.0.1:6081\")"
+            ),
         })
     }
 }
