@@ -431,8 +431,9 @@ impl<'s, S: Service> Session<'s, S> {
             judge_in(JUDGE_EVERY);
         }
         // Output waits for the socket, or for the window of the connection.
-        let presses = has_to_give_way
-            || self.service.memory_pressure().load(Ordering::Relaxed) && streams.hold_memory();
+        let is_pressed = self.service.memory_pressure().load(Ordering::Relaxed)
+            || self.peer.holder.account().is_nearly_full();
+        let presses = has_to_give_way || is_pressed && streams.hold_memory();
         let minimum = limits.min_rate_out(presses, &self.peer.holder);
         if self.conn.queued() > 0 || streams.has_scheduled() {
             let sent = self.conn.taken();
