@@ -443,6 +443,22 @@ fn a_trusted_proxy_may_name_the_certificate_of_its_client_and_bypasses_the_cache
 }
 
 #[test]
+fn a_session_is_resumed_by_the_process_that_takes_over() {
+    const SET: &str = "request.set = { X-Tls = \"{tls_resumed}\" }\ncache = \"pass\"";
+    let (ca, origin) = (Ca::new(), Origin::new(|_| reply(200)));
+    ca.issue("a", "a.example");
+    let text =
+        with_tls(&origin, &directory(&ca)).replace("pool = \"app\"", &format!("pool = \"app\"\n{SET}"));
+    let proxy = sandarac().config(text).start();
+    let client = ca.client();
+    for resumed in ["false", "true", "true"] {
+        get(&proxy, &client, "a.example").unwrap();
+        assert_eq!(origin.last().field("X-Tls"), Some(resumed));
+        proxy.admin(&["upgrade"]).success();
+    }
+}
+
+#[test]
 fn logs_edits_and_metrics_know_the_connection() {
     const SET: &str = "request.set = { X-Tls = \"{tls_version} {tls_cipher} {tls_server_name} {tls_resumed}\", \
                        X-Client = \"{tls_client_certificate}\" }\ncache = \"pass\"";

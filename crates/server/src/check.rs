@@ -99,7 +99,7 @@ fn find_mistakes(
     if let Some((_, found)) = credentials(&config)? {
         warnings.extend(found.iter().map(ToString::to_string));
     }
-    let tls = tls::load(&config, &TlsState::new().loading(WhenExpired::Refuse))?;
+    let tls = tls::load(&config, &TlsState::new(None).loading(WhenExpired::Refuse))?;
     let expiring: Vec<String> = tls.expiring().iter().map(ToString::to_string).collect();
     let of_tls = tls.warnings.iter().cloned().chain(expiring);
     warnings.extend(of_tls.map(|warning| format!("warning: {warning}")));

@@ -99,10 +99,12 @@ impl Process {
     pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
         let Daemon { args, credentials, inherited, mut takeover } = daemon.unwrap_or_default();
-        let (mut inherited, mut taken, mut taken_admin) = (inherited, TakenSockets::default(), None);
+        let (mut inherited, mut taken, mut taken_admin, mut taken_secret) =
+            (inherited, TakenSockets::default(), None, None);
         if let Some(takeover) = &mut takeover {
             taken = mem::take(&mut takeover.sockets);
             taken_admin = takeover.admin.take();
+            taken_secret = takeover.tickets.take();
             if inherited.addresses().next().is_none() {
                 inherited = mem::take(&mut takeover.passed);
             }
@@ -111,7 +113,7 @@ impl Process {
         let count = core_count(&config);
         let log = AccessLog::open(log_target(&config.log))?;
         let optional = bind_optional(&mut config, passed, count);
-        let tls = TlsState::new();
+        let tls = TlsState::new(taken_secret);
         let loaded = load_tls(&config, &tls.loading(WhenExpired::Serve))?;
         loaded.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));

@@ -13,6 +13,7 @@
 //! If the new process ends before it is ready, or is not ready in time, nothing has changed. A message is its length and the number of
 //! descriptors, each in four bytes, and JSON; descriptors follow, in groups, each with one byte.
 
+use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -24,6 +25,7 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 use sandarac_net::Inherited;
+use sandarac_tls::TicketSecret;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::Endpoint;
@@ -70,6 +72,20 @@ pub(crate) struct Offer {
     /// over which it can be told to end.
     #[serde(default)]
     pub(crate) older: Vec<u32>,
+    /// The secret of its session tickets, if it is of its own making.
+    #[serde(default)]
+    pub(crate) tickets: Secret,
+}
+
+/// Bytes that no debug output shows.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Secret(pub(crate) Vec<u8>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
 }
 
 /// The sockets of one listener.
@@ -231,6 +247,8 @@ pub(crate) struct Takeover {
     pub(crate) admin: Option<(Endpoint, OwnedFd)>,
     /// The processes that it took over from.
     pub(crate) older: Vec<Older>,
+    /// The secret of its session tickets.
+    pub(crate) tickets: Option<TicketSecret>,
 }
 
 impl Takeover {
@@ -281,6 +299,7 @@ impl Takeover {
             passed: Inherited::grouped(passed)?,
             admin,
             older,
+            tickets: TicketSecret::of(&offer.tickets.0),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 use std::io;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 use rustls::pki_types::UnixTime;
@@ -21,13 +21,20 @@ use crate::failure::Failure;
 #[derive(Clone, Debug)]
 pub(crate) struct TlsState {
     /// The secret of tickets for listeners without a file: sessions can be resumed after a reload.
-    process_secret: Arc<LazyLock<TicketSecret>>,
+    process_secret: Arc<OnceLock<TicketSecret>>,
     runtime: Arc<RuntimeCertificates>,
 }
 
 impl TlsState {
-    pub(crate) fn new() -> TlsState {
-        TlsState { process_secret: Arc::new(LazyLock::new(TicketSecret::random)), runtime: Arc::default() }
+    /// With the secret of the process from which this one takes over.
+    pub(crate) fn new(secret: Option<TicketSecret>) -> TlsState {
+        let process_secret = secret.map(OnceLock::from).unwrap_or_default();
+        TlsState { process_secret: Arc::new(process_secret), runtime: Arc::default() }
+    }
+
+    /// The secret of tickets, for a process that takes over; `None` if no listener has used it.
+    pub(crate) fn secret(&self) -> Option<&TicketSecret> {
+        self.process_secret.get()
     }
 
     /// The certificates that arrive at run time.

@@ -4,15 +4,15 @@
 //! connections. Time is an argument.
 //!
 //! ```no_run
-//! # use std::sync::{Arc, LazyLock};
-//! use sandarac_tls::{CertificateFiles, Loading, RuntimeCertificates, ServerSettings, TicketSecret, WhenExpired};
+//! # use std::sync::Arc;
+//! use sandarac_tls::{CertificateFiles, Loading, RuntimeCertificates, ServerSettings, WhenExpired};
 //! use rustls::pki_types::UnixTime;
 //! use rustls::time_provider::DefaultTimeProvider;
 //!
 //! let loading = Loading {
 //!     now: UnixTime::now(),
 //!     clock: Arc::new(DefaultTimeProvider),
-//!     process_secret: Arc::new(LazyLock::new(TicketSecret::random)),
+//!     process_secret: Arc::default(),
 //!     runtime: Arc::new(RuntimeCertificates::default()),
 //!     when_expired: WhenExpired::Refuse,
 //! };

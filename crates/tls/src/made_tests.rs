@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use rcgen::{
@@ -15,7 +15,7 @@ use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
 use crate::when_expired::WhenExpired;
-use crate::{CertificateFiles, Loading, RuntimeCertificates, TicketSecret};
+use crate::{CertificateFiles, Loading, RuntimeCertificates};
 
 /// The time of the tests: 2026-11-24. Certificates are valid from 2026-01-01 to 2027-01-01 unless stated otherwise.
 pub(crate) const NOW: u64 = 1_795_478_400;
@@ -39,7 +39,7 @@ pub(crate) fn loading() -> Loading {
         when_expired: WhenExpired::Refuse,
         now: now(),
         clock: Arc::new(Still),
-        process_secret: Arc::new(LazyLock::new(TicketSecret::random)),
+        process_secret: Arc::default(),
         runtime: Arc::new(RuntimeCertificates::default()),
     }
 }

@@ -1,7 +1,7 @@
 //! TLS to clients.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_lc_rs::digest;
@@ -64,7 +64,7 @@ pub struct Loading {
     pub clock: Arc<dyn TimeProvider>,
     /// The secret of tickets for listeners without a file. Made when one needs it, because the first random bytes of
     /// a process take long.
-    pub process_secret: Arc<LazyLock<TicketSecret>>,
+    pub process_secret: Arc<OnceLock<TicketSecret>>,
     /// The certificates that arrive at run time.
     pub runtime: Arc<RuntimeCertificates>,
     /// What happens to certificates that have expired.
@@ -121,7 +121,7 @@ impl ServerSettings {
             _ => None,
         };
         let secret = match &self.ticket_secret_file {
-            None => Some(TicketSecret::clone(&loading.process_secret)),
+            None => Some(loading.process_secret.get_or_init(TicketSecret::random).clone()),
             Some(path) => match TicketSecret::from_file(path) {
                 Ok((secret, is_public)) => {
                     warnings.extend(is_public.then(|| Warning::PublicSecret(path.clone())));

@@ -67,6 +67,16 @@ impl TicketSecret {
         TicketSecret(bytes.as_slice().into())
     }
 
+    /// The secret of another process, if it is one.
+    pub fn of(bytes: &[u8]) -> Option<TicketSecret> {
+        (MIN_SECRET_BYTES..=MAX_SECRET_BYTES).contains(&bytes.len()).then(|| TicketSecret(bytes.into()))
+    }
+
+    /// Its bytes, for a process that takes over.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Reads a secret from a file, and reports whether every user of the machine may read it. All its bytes count.
     ///
     /// # Errors

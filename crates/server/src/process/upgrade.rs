@@ -13,7 +13,7 @@ use super::state::ProcessState;
 use crate::admin::{Refusal, Upgraded};
 use crate::service_manager;
 use crate::stderr::print_line;
-use crate::takeover::{Line, Message, Offer, OfferedListener, Older, PROMPT, TAKES_OVER};
+use crate::takeover::{Line, Message, Offer, OfferedListener, Older, PROMPT, Secret, TAKES_OVER};
 
 /// How long a new process may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,6 +104,7 @@ impl ProcessState {
             listeners: offered,
             admin: admin.map(|_| self.admin.lock().clone()),
             older: older.iter().map(|older| older.pid).collect(),
+            tickets: Secret(self.tls.secret().map(|secret| secret.bytes().to_vec()).unwrap_or_default()),
         };
         line.send(&Message::Offer(offer), &descriptors)
     }
