@@ -48,6 +48,7 @@ mod resumes_bad;
 mod retries;
 mod routes;
 mod safe;
+mod service_manager;
 mod shared_tier;
 mod sharing;
 mod silence;

@@ -2,11 +2,12 @@
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use sandarac_test_support::{Address, Conn, Gate, Origin, Signal, TempDir, get, reply, within};
 
+use crate::service_manager::ServiceManager;
 use crate::{before, sandarac, site};
 
 #[test]
@@ -190,17 +191,10 @@ fn a_socket_that_was_passed_for_no_listener_is_an_error() {
 #[test]
 fn a_service_manager_is_told_of_the_start_of_reloads_and_of_the_end() {
     let origin = Origin::new(|_| reply(200));
-    let dir = TempDir::new();
-    let socket = UnixDatagram::bind(dir.join("notify")).unwrap();
-    socket.set_read_timeout(Some(sandarac_test_support::PATIENCE)).unwrap();
-    let told = || {
-        let mut buffer = [0; 4096];
-        let len = socket.recv(&mut buffer).expect("the service manager is told");
-        String::from_utf8_lossy(&buffer[..len]).into_owned()
-    };
+    let manager = ServiceManager::new();
+    let told = || manager.told();
     let text = site(&origin.url(), "", "");
-    let notify = dir.join("notify").display().to_string();
-    let mut proxy = sandarac().config(text.clone()).variable("NOTIFY_SOCKET", &notify).start();
+    let mut proxy = manager.starts(sandarac().config(text.clone()));
     assert_eq!(told(), "READY=1\nSTATUS=ready\n");
     proxy.reload(&text).success();
     let reloading = told();

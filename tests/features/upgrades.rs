@@ -1,12 +1,12 @@
 //! Restarts without a gap: a new process takes the sockets of the running one.
 
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandarac_test_support::http2::{Ended, Http2, kind};
 use sandarac_test_support::{Conn, Gate, Listener, Origin, Sandarac, Signal, TempDir, get, reply, within};
 
+use crate::service_manager::ServiceManager;
 use crate::{sandarac, site};
 
 /// The process that answers the admin interface.
@@ -105,16 +105,9 @@ fn no_request_fails_while_process_follows_process() {
 #[test]
 fn sigusr2_upgrades_and_the_service_manager_is_told_of_the_new_main_process() {
     let origin = Origin::new(|_| reply(200));
-    let dir = TempDir::new();
-    let socket = UnixDatagram::bind(dir.join("notify")).unwrap();
-    socket.set_read_timeout(Some(sandarac_test_support::PATIENCE)).unwrap();
-    let told = || {
-        let mut buffer = [0; 4096];
-        let len = socket.recv(&mut buffer).expect("the service manager is told");
-        String::from_utf8_lossy(&buffer[..len]).into_owned()
-    };
-    let notify = dir.join("notify").display().to_string();
-    let mut proxy = sandarac().before(&origin).variable("NOTIFY_SOCKET", &notify).start();
+    let manager = ServiceManager::new();
+    let told = || manager.told();
+    let mut proxy = manager.starts(sandarac().before(&origin));
     assert_eq!(told(), "READY=1\nSTATUS=ready\n");
     proxy.signal(Signal::User2);
     let main = told();

@@ -20,8 +20,9 @@ impl Store {
         Judge { limit: self.budget.limit(), desperate: false }
     }
 
-    /// Charges `bytes`, evicting until they fit. False if that would be in vain: the last share of what no eviction can free is
-    /// for objects that may stay. While readers hold much, new objects displace only others without proven worth.
+    /// Charges `bytes`, evicting until they fit. False if that would be in vain: the last share of what no
+    /// eviction can free is for objects that may stay. While readers hold much, new objects displace only
+    /// others without proven worth.
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
         let limit = self.budget.limit();
         while !self.budget.try_add(bytes) {
@@ -29,8 +30,11 @@ impl Store {
             if fixed > limit - limit / SHARE || fixed + bytes > limit {
                 return false;
             }
-            let evicted =
-                if self.readers_hold_much() { self.evict_from(Queue::Small, false) } else { self.evict() };
+            let evicted = if self.is_much_for_readers(fixed) {
+                self.evict_from(Queue::Small, false)
+            } else {
+                self.evict()
+            };
             if !evicted {
                 return false;
             }
@@ -44,14 +48,16 @@ impl Store {
     /// Readers may be slow, and nothing that they hold can be freed. So objects without proven worth, with or
     /// without readers, may exceed their share only by displacing other such objects, and leave the last
     /// share of free memory to small objects. Otherwise a few clients that ask for large objects and do not
-    /// read would empty the main queue. Of what has left the store, readers have half of the limit: the other half can be lent.
+    /// read would empty the main queue. Of what has left the store, readers have half of the limit: the other
+    /// half can be lent.
     pub(crate) fn reserve_arriving(&self, bytes: usize, held: usize) -> bool {
         let limit = self.budget.limit();
         let share = limit / SHARE;
         let is_small = held <= limit / 1024;
         let most = if is_small { limit } else { limit - share };
         loop {
-            if self.fixed_bytes() + bytes > most || !is_small && self.readers_hold_much() {
+            let fixed = self.fixed_bytes();
+            if fixed + bytes > most || !is_small && self.is_much_for_readers(fixed) {
                 return false;
             }
             let unproven = self.unproven_bytes() + bytes;
@@ -66,9 +72,10 @@ impl Store {
         }
     }
 
-    /// Whether readers hold more than half of the limit in objects that have left the store.
-    fn readers_hold_much(&self) -> bool {
-        self.fixed_bytes().saturating_sub(self.budget.lent_charged()) > self.budget.limit() / 2
+    /// Whether readers hold more than half of the limit in objects that have left the store, of `fixed` bytes
+    /// that no eviction can free.
+    fn is_much_for_readers(&self, fixed: usize) -> bool {
+        fixed.saturating_sub(self.budget.lent_charged()) > self.budget.limit() / 2
     }
 
     /// Bytes of objects without proven worth, of objects that have left the index but are being read, and of
@@ -81,8 +88,8 @@ impl Store {
         self.budget.sub(bytes);
     }
 
-    /// Evicts until the limit is kept. No shard's lock may be held. What is lent, beside what
-    /// readers hold, may exceed it for a while, and does not empty the store: objects of proven worth keep their share.
+    /// Evicts until the limit is kept. No shard's lock may be held. What is lent, beside what readers hold,
+    /// may exceed it for a while, and does not empty the store: objects of proven worth keep their share.
     pub fn fit(&self) {
         while !self.budget.fits() {
             let has_proven = self.proven_exceed_their_share();
@@ -102,7 +109,8 @@ impl Store {
         usize::try_from(proven).is_ok_and(|proven| proven > self.budget.limit() / SHARE)
     }
 
-    /// Evicts an object without proven worth, also one that is being read: what readers hold then has slow ones cut off.
+    /// Evicts an object without proven worth, also one that is being read: what readers hold then has slow
+    /// ones cut off.
     fn evict_unproven(&self) -> bool {
         [false, true].into_iter().any(|desperate| self.evict_from(Queue::Small, desperate))
     }

@@ -32,8 +32,8 @@ settings! {
         tunnel: Timeout = Timeout::secs::<3600>();
         /// How long exchanges in flight may take to finish after SIGTERM.
         drain: Timeout = Timeout::secs::<30>();
-        /// How long connections of an old process may last after a new one has taken over (`sandarac upgrade`): downloads,
-        /// WebSockets and other tunnels.
+        /// How long connections of an old process may last after a new one has taken over (`sandarac upgrade`):
+        /// downloads, WebSockets and other tunnels.
         drain_tunnels: Timeout = Timeout::secs::<3600>();
     }
 

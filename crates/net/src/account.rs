@@ -259,7 +259,8 @@ impl Holder {
         lease.grow(bytes).then_some(lease)
     }
 
-    /// The same for a handshake, of which some find room in any case: a visitor of a stored page needs nothing more.
+    /// The same for a handshake, of which some find room in any case: a visitor of a stored page needs
+    /// nothing more.
     pub(crate) fn lease_handshake(&self, bytes: usize) -> Option<Lease> {
         self.lease(Held::Handshakes, bytes).or_else(|| {
             let others = self.account().of(Held::Handshakes);

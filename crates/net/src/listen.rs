@@ -61,7 +61,8 @@ impl Listener {
     }
 }
 
-/// The sockets of one listener, for so many cores: one for each, or one for all, or as many as another process had cores.
+/// The sockets of one listener, for so many cores: one for each, or one for all, or as many as another
+/// process had cores.
 #[derive(Debug)]
 pub struct Listeners {
     /// The listener.
@@ -100,7 +101,8 @@ impl Listeners {
         self.sockets.iter().map(|socket| socket.try_clone().map(OwnedFd::from)).collect()
     }
 
-    /// The sockets for each core. Each socket is accepted from: what the kernel has put into its queue comes out nowhere else.
+    /// The sockets for each core. Each socket is accepted from: what the kernel has put into its queue comes
+    /// out nowhere else.
     pub fn split(self) -> io::Result<Vec<CoreSockets>> {
         let Listeners { listener, sockets, cores } = self;
         let mut split: Vec<CoreSockets> =
@@ -130,8 +132,8 @@ impl CoreSockets {
     }
 }
 
-/// Listening sockets of another process: passed by the one that started this process, or by its predecessor. They stay open
-/// while this lives.
+/// Listening sockets of another process: passed by the one that started this process, or by its predecessor.
+/// They stay open while this lives.
 #[derive(Debug, Default)]
 pub struct Inherited(Vec<(ListenAddress, Vec<Socket>)>);
 
@@ -169,6 +171,14 @@ impl Inherited {
     /// The addresses of the sockets.
     pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.0.iter().map(|(address, _)| address)
+    }
+
+    /// Whether one of them is for `address`, whatever the mode of its file.
+    pub fn has(&self, address: &ListenAddress) -> bool {
+        self.addresses().any(|own| match (own, address) {
+            (ListenAddress::Unix(own, _), ListenAddress::Unix(path, _)) => own == path,
+            (own, address) => own == address,
+        })
     }
 
     /// The first sockets whose address is wanted, for `cores` cores.

@@ -46,11 +46,12 @@ pub struct SessionLimits {
     pub max_requests: u32,
 }
 
-/// How long a client may move nothing where all hold more than they may. One that moves is left alone also then.
+/// How long a client may move nothing where all hold more than they may. One that moves is left alone also
+/// then.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// How long a client may take nothing under memory pressure. The system of one that reads 20 KiB a second may show it every ten or
-/// twenty seconds: it takes more when half of its buffers are free.
+/// How long a client may take nothing under memory pressure. The system of one that reads 20 KiB a second may
+/// show it every ten or twenty seconds: it takes more when half of its buffers are free.
 const STILL_UNDER_PRESSURE: Duration = Duration::from_secs(30);
 
 impl SessionLimits {

@@ -18,8 +18,8 @@ const LINGERING: usize = 4;
 /// How connections end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ending {
-    /// After one more request of each: another process accepts the next. One that is idle need not be closed, and its client
-    /// may be sending.
+    /// After one more request of each: another process accepts the next. One that is idle need not be closed,
+    /// and its client may be sending.
     AfterOne,
     /// Those that are idle at once, the others after their request.
     Now,

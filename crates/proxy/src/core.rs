@@ -76,8 +76,8 @@ impl Core {
     pub(crate) fn site(&self) -> LocalSite {
         let generation = self.shared.generation();
         if self.generation.replace(generation) != generation {
-            let Shared { file_places, .. } = &*self.shared;
-            self.site.replace(LocalSite::new(self.shared.site(), file_places, self.shared.cores()));
+            let places = &self.shared.file_places;
+            self.site.replace(LocalSite::new(self.shared.site(), places, self.shared.cores()));
             self.origins.ask_from(&self.site.borrow().config.dns);
         }
         self.site.borrow().clone()

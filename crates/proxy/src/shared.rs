@@ -39,8 +39,8 @@ const DETACHED_SHARE: usize = 8;
 /// The part of the store's memory that clients may hold in streams before those that hold most must move.
 const HELD_SHARE: usize = 20;
 
-/// The eighths of the store's memory that clients may read of objects that have left it, before they must read faster. From four on no
-/// large body is stored.
+/// The eighths of the store's memory that clients may read of objects that have left it, before they must
+/// read faster. From four on no large body is stored.
 const READ_EIGHTHS: usize = 3;
 
 /// The state that all cores of a process share.
@@ -288,9 +288,9 @@ impl Shared {
         (self.account.bytes(), self.account.limit())
     }
 
-    /// Requires clients to read while they hold too much memory of objects that have left the store, which serves no
-    /// one else. What else they hold counts against those that hold most of it: to cut others off would free
-    /// little. MUST be called several times a second.
+    /// Requires clients to read while they hold too much memory of objects that have left the store, which
+    /// serves no one else. What else they hold counts against those that hold most of it: to cut others off
+    /// would free little. MUST be called several times a second.
     pub fn look_at_clients(&self) {
         let limit = self.store.settings().limit;
         let read = self.store.held_bytes().saturating_sub(self.store.passing());
@@ -331,8 +331,8 @@ impl Shared {
         self.file_places.set_most(limits.files);
     }
 
-    /// The descriptors that are taken for clients, for connections to backends, for bodies in files, and for files
-    /// that are sent, each with the most.
+    /// The descriptors that are taken for clients, for connections to backends, for bodies in files, and for
+    /// files that are sent, each with the most.
     pub fn descriptors(&self) -> [(&'static str, usize, usize); 4] {
         let of = |name, places: &Places| (name, places.taken(), places.most());
         [

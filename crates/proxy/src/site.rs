@@ -18,8 +18,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The minimum rate of a client under memory pressure. What its system took at once pays for some time, so that one which
-/// reads at all is left alone, also where the system shows that in large steps.
+/// The minimum rate of a client under memory pressure. What its system took at once pays for some time, so
+/// that one which reads at all is left alone, also where the system shows that in large steps.
 const UNDER_PRESSURE: MinimumRate = MinimumRate { bytes: 4 << 10, after: Duration::from_secs(2) };
 
 /// The same where others find no room: a line of a quarter of a megabit reaches it, with time for a stall.

@@ -22,7 +22,6 @@ mod upgrade;
 
 use std::collections::HashMap;
 use std::io;
-use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -41,13 +40,13 @@ use crate::cli::RunArgs;
 use crate::failure::with_context;
 use crate::logs::{AccessLog, Feed};
 use crate::stderr::print_line;
-use crate::takeover::{TakenSockets, Takeover};
+use crate::takeover::{Taken, Takeover};
 use crate::tls::{TlsState, load as load_tls};
 use admin_server::{bind_admin, serve_admin};
 use certificate_watch::start_certificate_watch;
 use cores::Cores;
 use descriptors::descriptor_limits;
-use listeners::{Passed, bind_all, bind_optional, is_at};
+use listeners::{Passed, bind_all, bind_optional};
 use log_target::log_target;
 use site::{DISCOVERY_PATIENCE, site};
 use socket_files::socket_files;
@@ -87,7 +86,7 @@ pub struct Daemon {
     pub credentials: Option<Credentials>,
     /// Listening sockets that were passed to the process.
     pub inherited: Inherited,
-    /// What it takes over from another process.
+    /// The process from which it takes over.
     pub(crate) takeover: Option<Takeover>,
 }
 
@@ -98,22 +97,15 @@ impl Process {
     /// [`TlsFaults`](crate::tls::TlsFaults) in an [`io::Error`] if a certificate or another file of TLS cannot be used.
     pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
-        let Daemon { args, credentials, inherited, mut takeover } = daemon.unwrap_or_default();
-        let (mut inherited, mut taken, mut taken_admin, mut taken_secret) =
-            (inherited, TakenSockets::default(), None, None);
-        if let Some(takeover) = &mut takeover {
-            taken = mem::take(&mut takeover.sockets);
-            taken_admin = takeover.admin.take();
-            taken_secret = takeover.tickets.take();
-            if inherited.addresses().next().is_none() {
-                inherited = mem::take(&mut takeover.passed);
-            }
-        }
+        let Daemon { args, credentials, inherited, takeover } = daemon.unwrap_or_default();
+        let (taken, before) = takeover.map(|one| (one.taken, (one.from, one.older))).unzip();
+        let Taken { sockets: taken, passed, admin: taken_admin, tickets } = taken.unwrap_or_default();
+        let inherited = if inherited.addresses().next().is_some() { inherited } else { passed };
         let passed = Passed { inherited: &inherited, taken: &taken };
         let count = core_count(&config);
         let log = AccessLog::open(log_target(&config.log))?;
         let optional = bind_optional(&mut config, passed, count);
-        let tls = TlsState::new(taken_secret);
+        let tls = TlsState::new(tickets);
         let loaded = load_tls(&config, &tls.loading(WhenExpired::Serve))?;
         loaded.expiring().iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
         loaded.warnings.iter().for_each(|warning| print_line(format_args!("warning: {warning}")));
@@ -177,8 +169,9 @@ impl Process {
         start_sweeper(Arc::downgrade(&state))?;
         start_certificate_watch(Arc::downgrade(&state))?;
         let admin = admin.map(|bound| serve_admin(&state, bound)).transpose()?;
+        // Those of listeners that are no more.
         drop(taken);
-        if let Some(Takeover { from, older, .. }) = takeover {
+        if let Some((from, older)) = before {
             state.took_over(from, older);
         }
         Ok(Process { state, admin, upkeep, threads })
@@ -223,7 +216,8 @@ impl Process {
         self.state.handed_over.notified().await;
     }
 
-    /// Waits until the process that has taken over says that this one has to end, however many connections are left.
+    /// Waits until the process that has taken over says that this one has to end, however many connections
+    /// are left.
     pub async fn has_to_end(&self) {
         let line = self.state.successor.lock().take();
         let (told, heard) = oneshot::channel();
@@ -243,7 +237,8 @@ impl Process {
         self.drain_within(time, Ending::Now).await
     }
 
-    /// The same after another process has taken over: nobody waits for the end of this one, so that its connections have longer.
+    /// The same after another process has taken over: nobody waits for the end of this one, so that its
+    /// connections have longer.
     pub async fn outlive(&self) -> Drained {
         let time = *self.state.shared.site().config.timeouts.drain_tunnels;
         self.drain_within(time, Ending::AfterOne).await
@@ -268,7 +263,7 @@ impl Drop for Process {
         }
         for listener in self.state.listeners.lock().iter() {
             if let ListenAddress::Unix(path, _) = &listener.address
-                && !self.state.inherited.addresses().any(|inherited| is_at(inherited, path))
+                && !self.state.inherited.has(&listener.address)
             {
                 // Unless another process already listens there.
                 let _ = remove_stale_socket(path);

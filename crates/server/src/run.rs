@@ -96,7 +96,7 @@ async fn outlive(process: &Process, signals: &mut Signals) -> Result<(), Failure
             return Ok(());
         }
         () = process.has_to_end() => {}
-        () = stop(signals, process) => {}
+        _ = next_stop(signals, process) => {}
     }
     drain(process, signals).await
 }
@@ -126,11 +126,6 @@ fn hint(error: &io::Error, running: Option<u32>) -> String {
 /// Waits for the second event that stops the process.
 async fn exit(signals: &mut Signals, process: &Process) {
     while next_stop(signals, process).await != Event::Exit {}
-}
-
-/// Waits for the first one, of a process that has handed over.
-async fn stop(signals: &mut Signals, process: &Process) {
-    next_stop(signals, process).await;
 }
 
 /// The next event that stops the process. The others are acted on.

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 /// Writes one line for each bound listener, one for the admin interface, and then the ready line.
 pub fn announce<L: Display>(listeners: impl IntoIterator<Item = L>, admin: impl Display) {
     let mut lines = Vec::new();
-    // In one piece, because a process from which this one takes over may write there, too. If standard error is closed, the process
-    // runs without messages.
+    // In one piece, because a process from which this one takes over may write there, too. If standard error
+    // is closed, the process runs without messages.
     let _ = write_to(&mut lines, listeners, admin).and_then(|()| io::stderr().lock().write_all(&lines));
 }
 

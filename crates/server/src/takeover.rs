@@ -10,8 +10,9 @@
 //!  │ ◀──────────────────── End (perhaps)   │ there are too many old ones
 //! ```
 //!
-//! If the new process ends before it is ready, or is not ready in time, nothing has changed. A message is its length and the number of
-//! descriptors, each in four bytes, and JSON; descriptors follow, in groups, each with one byte.
+//! If the new process ends before it is ready, or is not ready in time, nothing has changed. A message is its
+//! length and the number of descriptors, each in four bytes, and JSON; descriptors follow, in groups, each
+//! with one byte.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -30,7 +31,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::admin::Endpoint;
 
-/// The environment of a process that takes over from the one that started it; its standard input is the socket.
+/// The environment of a process that takes over from the one that started it; its standard input is the
+/// socket.
 pub(crate) const TAKES_OVER: &str = "SANDARAC_TAKES_OVER";
 
 /// The longest message in bytes, and the most descriptors.
@@ -43,7 +45,8 @@ const GROUP: usize = 128;
 /// How long the other process may take for a message that it has begun, or that is due.
 pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 
-/// What one process says to the other. Fields may be added: those that a version does not know are ignored.
+/// The messages of one process to the other. Fields may be added: those that a version does not know are
+/// ignored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
@@ -68,8 +71,8 @@ pub(crate) struct Offer {
     /// The address of the admin interface, which has one socket.
     #[serde(default)]
     pub(crate) admin: Option<String>,
-    /// The processes that it has taken over from and that have not ended, the oldest first: their numbers. Each has a socket,
-    /// over which it can be told to end.
+    /// The processes that it has taken over from and that have not ended, the oldest first: their numbers.
+    /// Each has a socket, over which it can be told to end.
     #[serde(default)]
     pub(crate) older: Vec<u32>,
     /// The secret of its session tickets, if it is of its own making.
@@ -144,8 +147,8 @@ impl Line {
     /// The next message with its descriptors, which has to begin within `patience`.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the other process has ended, `WouldBlock` if nothing came in time, `InvalidData` if it speaks another
-    /// language.
+    /// `UnexpectedEof` if the other process has ended, `WouldBlock` if nothing came in time, `InvalidData` if
+    /// it speaks another language.
     pub(crate) fn receive(&self, patience: Duration) -> io::Result<(Message, Vec<OwnedFd>)> {
         self.0.set_read_timeout(Some(patience))?;
         let mut first = [0; 8];
@@ -172,6 +175,14 @@ impl Line {
         Ok((message, descriptors))
     }
 
+    /// Waits until the other process says that it serves; fails as [`Line::receive`] does.
+    pub(crate) fn expect_ready(&self, patience: Duration) -> io::Result<()> {
+        match self.receive(patience)?.0 {
+            Message::Ready => Ok(()),
+            other => Err(io::Error::new(io::ErrorKind::InvalidData, format!("{other:?} is not due"))),
+        }
+    }
+
     fn receive_group(&self, into: &mut Vec<OwnedFd>) -> io::Result<()> {
         let mut space = vec![std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(GROUP))];
         let mut with = RecvAncillaryBuffer::new(&mut space);
@@ -189,7 +200,8 @@ impl Line {
         Ok(())
     }
 
-    /// Whether the other process says that this one has to end; false if it ends itself. Waits as long as that takes.
+    /// Whether the other process says that this one has to end; false if it ends itself. Waits as long as
+    /// that takes.
     pub(crate) fn awaits_end(&self) -> bool {
         let day = Duration::from_secs(86_400);
         loop {
@@ -233,27 +245,32 @@ impl TakenSockets {
     }
 }
 
-/// What a process takes over at its start.
+/// The process from which one takes over, and all that this gets.
 pub(crate) struct Takeover {
-    /// The process that has it so far.
     pub(crate) from: Older,
     /// Its version.
     pub(crate) version: String,
-    /// Its sockets.
+    /// The processes that it took over from.
+    pub(crate) older: Vec<Older>,
+    pub(crate) taken: Taken,
+}
+
+/// All that a process gets from the one that it takes over from.
+#[derive(Default)]
+pub(crate) struct Taken {
+    /// The sockets that it bound.
     pub(crate) sockets: TakenSockets,
     /// Those that were passed to it.
     pub(crate) passed: Inherited,
     /// The socket of its admin interface.
     pub(crate) admin: Option<(Endpoint, OwnedFd)>,
-    /// The processes that it took over from.
-    pub(crate) older: Vec<Older>,
     /// The secret of its session tickets.
     pub(crate) tickets: Option<TicketSecret>,
 }
 
 impl Takeover {
-    /// What the process that started this one offers it, if that is why it was started. MUST be called once, before standard
-    /// input is used.
+    /// The offer of the process that started this one, if that is why it was started. MUST be called once,
+    /// before standard input is used.
     pub(crate) fn of_parent() -> io::Result<Option<Takeover>> {
         if std::env::var_os(TAKES_OVER).is_none() {
             return Ok(None);
@@ -264,7 +281,7 @@ impl Takeover {
         Takeover::over(line).map(Some)
     }
 
-    /// What a process offers over `line`.
+    /// The offer of a process over `line`.
     fn over(line: Line) -> io::Result<Takeover> {
         let (message, mut descriptors) = line.receive(PROMPT)?;
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
@@ -295,11 +312,13 @@ impl Takeover {
         Ok(Takeover {
             from: Older { pid: offer.pid, line },
             version: offer.version,
-            sockets: TakenSockets(Mutex::new(sockets)),
-            passed: Inherited::grouped(passed)?,
-            admin,
             older,
-            tickets: TicketSecret::of(&offer.tickets.0),
+            taken: Taken {
+                sockets: TakenSockets(Mutex::new(sockets)),
+                passed: Inherited::grouped(passed)?,
+                admin,
+                tickets: TicketSecret::of(&offer.tickets.0),
+            },
         })
     }
 }

@@ -1,7 +1,29 @@
-//! What readers hold, what is lent, and what they leave to others.
+//! Memory that readers hold or that is lent, and the rest of it.
 
 use super::eviction::ask;
 use super::*;
+
+/// Stores a thousand small objects that are asked for often. Returns their paths.
+fn popular(store: &Arc<Store>) -> Vec<String> {
+    let popular: Vec<String> = (0..1000).map(|n| format!("/popular/{n}")).collect();
+    for _ in 0..5 {
+        popular.iter().for_each(|path| _ = ask(store, path, 1000));
+    }
+    popular
+}
+
+/// Forty readers that take nothing of as many bodies of 3 MiB, each as long as it is stored.
+fn slow_readers(store: &Arc<Store>) -> Vec<Reader> {
+    let slow = |n| {
+        let mut writer = fill(store, &response(&format!("/large/{n}")));
+        let reader = writer.object().reader().unwrap();
+        while writer.is_stored() && writer.len() < 3 << 20 {
+            writer.append(&[b'x'; 1 << 16]);
+        }
+        reader
+    };
+    (0..40).map(slow).collect()
+}
 
 #[test]
 fn an_object_that_is_being_read_is_not_evicted_while_others_can_be() {
@@ -26,10 +48,7 @@ fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
     for (announced, full) in [(true, false), (true, true), (false, false), (false, true)] {
         let limit = 32 << 20;
         let store = Arc::new(Store::new(Settings::new(limit)));
-        let popular: Vec<String> = (0..1000).map(|n| format!("/popular/{n}")).collect();
-        for _ in 0..5 {
-            popular.iter().for_each(|path| _ = ask(&store, path, 1000));
-        }
+        let popular = popular(&store);
         if full {
             (0..40_000).for_each(|n| _ = ask(&store, &format!("/once/{n}"), 1000));
         }
@@ -53,26 +72,16 @@ fn what_slow_readers_hold_pushes_out_nothing_that_is_popular() {
     }
 }
 
-/// Regression: leases came on top of what objects without proven worth may take, so that both together filled the
-/// store. And where readers hold most of a store, the small queue never reaches its share of the whole: each new head
-/// took the place of a popular object.
+/// Regression: leases came on top of what objects without proven worth may take, so that both together filled
+/// the store. And where readers hold most of a store, the small queue never reaches its share of the whole:
+/// each new head took the place of a popular object.
 #[test]
 fn what_slow_readers_hold_and_what_waits_for_them_pushes_out_nothing_that_is_popular() {
     let limit = 32 << 20;
     for leases in [0, 64] {
         let store = store(limit);
-        let popular: Vec<String> = (0..1000).map(|n| format!("/popular/{n}")).collect();
-        for _ in 0..5 {
-            popular.iter().for_each(|path| _ = ask(&store, path, 1000));
-        }
-        let mut held = Vec::new();
-        for n in 0..40 {
-            let mut writer = fill(&store, &response(&format!("/large/{n}")));
-            held.push(writer.object().reader().unwrap());
-            while writer.is_stored() && writer.len() < 3 << 20 {
-                writer.append(&[b'x'; 1 << 16]);
-            }
-        }
+        let popular = popular(&store);
+        let _held = slow_readers(&store);
         // The first 16 MiB are not charged.
         assert!(store.lend((16 << 20) - store.lent()));
         (0..leases).for_each(|_| _ = store.lend(1 << 16));
@@ -83,23 +92,14 @@ fn what_slow_readers_hold_and_what_waits_for_them_pushes_out_nothing_that_is_pop
     }
 }
 
-/// Regression: readers who took nothing of objects that had left the store kept out all requests that needed memory.
+/// Regression: readers who took nothing of objects that had left the store kept out all requests that needed
+/// memory.
 #[test]
 fn what_slow_readers_hold_leaves_room_for_what_is_lent() {
     let limit = 32 << 20;
     let store = store(limit);
-    let popular: Vec<String> = (0..1000).map(|n| format!("/popular/{n}")).collect();
-    for _ in 0..5 {
-        popular.iter().for_each(|path| _ = ask(&store, path, 1000));
-    }
-    let mut held = Vec::new();
-    for n in 0..40 {
-        let mut writer = fill(&store, &response(&format!("/large/{n}")));
-        held.push(writer.object().reader().unwrap());
-        while writer.is_stored() && writer.len() < 3 << 20 {
-            writer.append(&[b'x'; 1 << 16]);
-        }
-    }
+    let popular = popular(&store);
+    let mut held = slow_readers(&store);
     let read = store.held_bytes() - store.passing();
     // Half, and at most one object more.
     assert!((limit / 4..limit * 7 / 10).contains(&read), "{read} bytes are held by readers");
@@ -108,7 +108,7 @@ fn what_slow_readers_hold_leaves_room_for_what_is_lent() {
         held.push(small.reader().unwrap());
     }
     assert!(store.lend(store.most_lent() - store.lent()));
-    // What they hold beside it has left the store, too, so that those among them who take nothing are cut off.
+    // All else that they hold has left the store, too, so that those among them who take nothing are cut off.
     let (bytes, read) = (store.stats().bytes as usize, store.held_bytes() - store.passing());
     assert!(
         bytes <= limit * 3 / 2 + limit / 10 && bytes - read <= limit * 6 / 10,

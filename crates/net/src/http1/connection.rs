@@ -449,12 +449,12 @@ pub(super) fn poll_room(
         Poll::Pending => {
             loop {
                 let sent = conn.taken();
-                // A client that waits for a file holds no memory that the pressure is about. Where others find no room, each
-                // that keeps an exchange waiting has to read, however little it holds.
+                // A client that waits for a file holds no memory that the pressure is about. Where others
+                // find no room, each that keeps an exchange waiting has to read, however little it holds.
                 let holder = held.holder();
                 let is_pressed = pressure.load(Ordering::Relaxed) || holder.account().is_nearly_full();
                 let presses = is_pressed && conn.holds_memory() || holder.presses();
-                let left = rate.waits(sent, limits.min_rate_out(presses, held.holder()));
+                let left = rate.waits(sent, limits.min_rate_out(presses, holder));
                 let still = limits.patience(presses).saturating_sub(rate.still(sent));
                 let Some(left) = left.filter(|_| !still.is_zero()) else {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

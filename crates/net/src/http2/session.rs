@@ -168,7 +168,7 @@ impl<'s, S: Service> Session<'s, S> {
             if self.write(cx).is_err() {
                 return Poll::Ready(End::Close);
             }
-            // What was written may have been the last response.
+            // The last response may have been written.
             self.end_when_done();
             if let Some(end) = self.end
                 && self.conn.queued() == 0

@@ -307,27 +307,28 @@ impl Streams {
         self.open.values().any(Stream::holds_memory)
     }
 
-    /// Resets stalled streams whose client is too slow. Returns their number, and whether other streams are stalled. `pressed` is
-    /// the rate under memory pressure; streams that hold no memory, such as those with files, do not add to that.
+    /// Resets stalled streams whose client is too slow. Returns their number, and whether others are stalled.
+    /// `pressed` is the rate under memory pressure, to which streams that hold none, as of files, do not add.
     pub(super) fn judge_stalled(
         &mut self,
         limits: &SessionLimits,
         pressed: Option<MinimumRate>,
     ) -> (usize, bool) {
-        let others = self.stalled;
+        let stalled = self.stalled;
         let is_slow = |stream: &mut Stream| {
             let pressed = pressed.filter(|_| stream.holds_memory());
-            let in_time = stream.rate.still(stream.sent) < limits.patience(pressed.is_some());
-            stream.rate.waits(stream.sent, pressed.unwrap_or(limits.min_rate_out)).is_none() || !in_time
+            let patience = limits.patience(pressed.is_some());
+            let minimum = pressed.unwrap_or(limits.min_rate_out);
+            stream.rate.still(stream.sent) >= patience || stream.rate.waits(stream.sent, minimum).is_none()
         };
-        let stalled = self.open.iter_mut().filter(|(_, stream)| stream.is_stalled);
-        let slow: Vec<u32> = stalled.filter_map(|(id, stream)| is_slow(stream).then_some(*id)).collect();
+        let all = self.open.iter_mut().filter(|(_, stream)| stream.is_stalled).take(stalled);
+        let slow: Vec<u32> = all.filter_map(|(id, stream)| is_slow(stream).then_some(*id)).collect();
         for id in &slow {
             self.wire.reset(*id, ErrorCode::CANCEL, &mut self.out);
             // Not TimedOut: the session counts it, and the exchange would too.
             self.lose(*id, io::ErrorKind::ConnectionAborted);
         }
-        (slow.len(), others > slow.len())
+        (slow.len(), stalled > slow.len())
     }
 
     /// Whether an exchange waits for a part of a request body.

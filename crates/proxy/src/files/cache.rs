@@ -116,8 +116,8 @@ impl FileCache {
         FileCache { known: RefCell::default(), places, cores: cores.max(1) }
     }
 
-    /// The most descriptors that it keeps. All cores together have half of the places: the others are for files that
-    /// are only being sent.
+    /// The most descriptors that it keeps. All cores together have half of the places: the others are for
+    /// files that are only being sent.
     fn max_descriptors(&self) -> usize {
         (self.places.most() / 2 / self.cores).clamp(1, MAX_DESCRIPTORS)
     }

@@ -66,7 +66,7 @@ pub(super) struct EditsOf<'a> {
     pub(super) request: RequestParts<'a>,
 }
 
-/// What it takes to make files ready.
+/// The means to make files ready.
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) tree: &'a Arc<Tree>,

@@ -191,21 +191,14 @@ impl Callers {
     }
 }
 
-/// Whether another process accepts the callers from now on.
+/// The notice that another process accepts the callers from now on.
 #[derive(Clone, Default)]
-pub(super) struct Left(Arc<(AtomicBool, Notify)>);
+pub(super) struct Left(Arc<Notify>);
 
 impl Left {
-    /// It does.
+    /// Gives it.
     pub(super) fn leave(&self) {
-        self.0.0.store(true, Ordering::Release);
-        self.0.1.notify_one();
-    }
-
-    async fn is_so(&self) {
-        while !self.0.0.load(Ordering::Acquire) {
-            self.0.1.notified().await;
-        }
+        self.0.notify_one();
     }
 }
 
@@ -335,7 +328,7 @@ impl axum::serve::Listener for Listener {
             };
             let accepted = tokio::select! {
                 accepted = next => accepted,
-                () = self.left.is_so(), if self.kind.is_some() => {
+                () = self.left.0.notified(), if self.kind.is_some() => {
                     self.kind = None;
                     if let Some(file) = &mut self.file {
                         file.stays = true;

@@ -1,4 +1,5 @@
-//! The limits on connections, on files of spools and on files that are sent, and the limit on open files from which they follow.
+//! The limits on connections, on files of spools and on files that are sent, and the limit on open files from
+//! which they follow.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandarac_config::Config;
@@ -16,8 +17,8 @@ const OWN_DESCRIPTORS: u64 = 64;
 /// configured.
 const FEW_CONNECTIONS: u64 = 256;
 
-/// Descriptors of each core's runtime. In addition, a core has a socket for each listener, of which the process keeps a copy for the
-/// one that takes over from it.
+/// Descriptors of each core's runtime. In addition, a core has a socket for each listener, of which the
+/// process keeps a copy for the one that takes over from it.
 const CORE_DESCRIPTORS: u64 = 4;
 
 /// The share that spools have of the descriptors that are left by clients.

@@ -108,8 +108,8 @@ pub(super) fn is_at(address: &ListenAddress, path: &Path) -> bool {
     matches!(address, ListenAddress::Unix(bound, _) if bound == path)
 }
 
-/// Binds a listener, unless its socket was passed. A listener without a host takes all addresses: IPv6 and IPv4
-/// together, or only IPv4 if the system has no IPv6.
+/// Binds a listener, unless its socket was passed. A listener without a host takes all addresses: IPv6 and
+/// IPv4 together, or only IPv4 if the system has no IPv6.
 pub(super) fn bind(
     listener: &sandarac_config::Listener,
     passed: Passed<'_>,

@@ -152,7 +152,7 @@ impl ProcessState {
     /// Removes the file of a Unix socket that is bound and not taken into service.
     fn remove_file(&self, sockets: &Listeners) {
         if let ListenAddress::Unix(path, _) = &sockets.listener.address
-            && !self.inherited.addresses().any(|inherited| is_at(inherited, path))
+            && !self.inherited.has(&sockets.listener.address)
             && let Err(error) = fs::remove_file(path)
         {
             print_line(format_args!("sandarac: cannot remove the socket {}: {error}", path.display()));

@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, fstat, open};
 use sandarac_net::{Inherited, ListenAddress, Listener};
 
-use super::listeners::is_at;
-
 /// Device and inode. While a socket is open, no other file has the same.
 pub(super) type FileIdentity = (u64, u64);
 
@@ -38,7 +36,7 @@ pub(super) fn set_mode(path: &Path, file: FileIdentity, mode: u32) -> io::Result
 /// The files of the sockets in `bound` that were not passed to the process.
 pub(super) fn socket_files(bound: &[Listener], inherited: &Inherited) -> HashMap<PathBuf, FileIdentity> {
     let made = bound.iter().filter_map(|listener| match &listener.address {
-        ListenAddress::Unix(path, _) if !inherited.addresses().any(|passed| is_at(passed, path)) => {
+        ListenAddress::Unix(path, _) if !inherited.has(&listener.address) => {
             Some((path.clone(), identity(path)?))
         }
         _ => None,

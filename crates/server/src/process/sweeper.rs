@@ -26,7 +26,7 @@ const FEW_GAPS: usize = 16 << 20;
 /// The most looks until objects are moved again where that frees little.
 const MAX_PAUSE: u32 = 600;
 
-/// What the allocator keeps in pages that are in use only in part.
+/// Memory that the allocator keeps in pages which are in use only in part.
 #[derive(Default)]
 struct Gaps {
     sweeps: u32,
@@ -38,8 +38,9 @@ struct Gaps {
 }
 
 impl Gaps {
-    /// Has the store compact its objects if the gaps take more than a quarter of what is allocated. Objects of one size that survive here
-    /// and there among others keep whole pages: 60 MiB of them kept 165 resident.
+    /// Has the store compact its objects if the gaps take more than a quarter of what is allocated. Objects
+    /// of one size that survive here and there among others keep whole pages: 60 MiB of them kept 165
+    /// resident.
     fn look(&mut self, store: &Store) {
         self.sweeps = self.sweeps.wrapping_add(1);
         if !self.sweeps.is_multiple_of(LOOK_EVERY) || store.is_compacting() {

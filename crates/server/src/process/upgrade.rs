@@ -3,12 +3,11 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sandarac_cache::Purge;
 use sandarac_net::wall;
 
-use super::listeners::is_at;
 use super::state::ProcessState;
 use crate::admin::{Refusal, Upgraded};
 use crate::service_manager;
@@ -22,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MAX_OLDER: usize = 3;
 
 impl ProcessState {
-    /// Starts the program that this process was started from, and hands over to it when it serves. Otherwise nothing changes. The result
-    /// is always reported on standard error, too.
+    /// Starts the program that this process was started from, and hands over to it when it serves. Otherwise
+    /// nothing changes. The result is always reported on standard error, too.
     pub(super) fn upgrade(&self) -> Result<Upgraded, Refusal> {
         let refused = |what: &str| Err(Refusal::failed(what));
         let outcome = match self.upgrading.try_lock() {
@@ -48,7 +47,7 @@ impl ProcessState {
     /// Hands over to a process at the other end of `line`.
     fn hand_over(&self, line: Line, mut child: Child) -> Result<Upgraded, Refusal> {
         let pid = child.id();
-        if let Err(error) = self.offer(&line).and_then(|()| line.receive(PATIENCE)) {
+        if let Err(error) = self.offer(&line).and_then(|()| line.expect_ready(PATIENCE)) {
             _ = child.kill();
             let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
             return Err(Refusal::failed(match error.kind() {
@@ -61,8 +60,8 @@ impl ProcessState {
                 _ => format!("process {pid} ended before it served ({status}); standard error says why"),
             }));
         }
-        // It serves: from here on there is no way back.
-        self.sockets.lock().clear();
+        // It serves: from here on there is no way back, and nothing left to hand over.
+        self.draining_since.get_or_init(Instant::now);
         if let Some(admin) = self.admin_server.get() {
             admin.leave();
         }
@@ -88,9 +87,7 @@ impl ProcessState {
         let configured = &self.shared.site().config.listeners;
         for (listener, configured) in listeners.iter().zip(configured) {
             let Some(own) = sockets.get(&listener.id) else { continue };
-            let is_passed = self.inherited.addresses().any(|passed| *passed == listener.address)
-                || matches!(&listener.address, sandarac_net::ListenAddress::Unix(path, _)
-                    if self.inherited.addresses().any(|passed| is_at(passed, path)));
+            let is_passed = self.inherited.has(&listener.address);
             let address = configured.address.to_string();
             offered.push(OfferedListener { address, sockets: own.len(), is_passed });
             descriptors.extend(own.iter().map(AsFd::as_fd));
@@ -109,13 +106,15 @@ impl ProcessState {
         line.send(&Message::Offer(offer), &descriptors)
     }
 
-    /// Gives up what the new process has now: the cache, so that both together keep within its limit, and the orders for certificates.
+    /// Gives up what the new process has now: the cache, so that both together keep within its limit, and the
+    /// orders for certificates.
     fn leave(&self) {
         self.acme.stop();
         self.shared.store.purge_all(Purge::Hard, wall());
     }
 
-    /// Tells the process that this one takes over from that it serves, and waits until that one accepts nothing more.
+    /// Tells the process that this one takes over from that it serves, and waits until that one accepts
+    /// nothing more.
     pub(super) fn took_over(&self, from: Older, older: Vec<Older>) {
         if let Err(error) = from.line.send(&Message::Ready, &[]).and_then(|()| from.line.receive(PROMPT)) {
             print_line(format_args!(
