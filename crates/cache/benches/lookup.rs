@@ -120,8 +120,7 @@ impl Bench {
         let new_object = NewObject {
             head,
             lifetimes,
-            vary,
-            request,
+            vary: vary.key(request),
             host: HOST,
             path,
             tags,

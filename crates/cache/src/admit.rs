@@ -17,6 +17,7 @@ use crate::flight_state::LandedFlight;
 use crate::memory_file::{MemoryFiles, SLOT};
 use crate::new_object::NewObject;
 use crate::object::{Extras, Parts};
+use crate::queue::Queue;
 use crate::shards::Locked;
 use crate::stats::Removal;
 use crate::store::Store;
@@ -255,6 +256,16 @@ impl Store {
                 return false;
             }
             let is_same = |other: &Object| other.vary() == object.vary();
+            if let Some(standing) = landing.standing {
+                let is_known = shard.variants(landing.key).any(|(_, other)| is_same(other))
+                    || shard.marks.any() && shard.marks.get(landing.key, Timestamp::default()).is_some();
+                if is_known {
+                    return false;
+                }
+                let queue = if standing.is_proven { Queue::Main } else { Queue::Small };
+                object.queue.store(queue as u8, Relaxed);
+                object.stand(standing);
+            }
             match superseded {
                 // A purge of the part is one of its bytes, whatever tags the new response has.
                 Superseded::WhenCombined(part) if shard.slot_of(part).is_none() || part.is_condemned() => {
@@ -328,7 +339,7 @@ fn parts(landing: &LandedFlight, new: NewObject<'_>) -> Parts {
     Parts {
         lifetimes: new.lifetimes,
         key: landing.key,
-        vary: new.vary.key(new.request),
+        vary: new.vary,
         extras: Extras { range: new.range, copy: new.copy, ..Extras::default() },
         transaction: new.transaction,
         bans: landing.begun.bans,

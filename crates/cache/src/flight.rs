@@ -185,7 +185,8 @@ impl Flight {
 
     /// Ends the flight without passing it on.
     fn leave(&mut self) -> (Arc<Store>, LandedFlight) {
-        (self.store.clone(), LandedFlight { key: self.key, begun: self.begun, flying: self.flying.take() })
+        let flying = self.flying.take();
+        (self.store.clone(), LandedFlight { key: self.key, begun: self.begun, flying, standing: None })
     }
 }
 

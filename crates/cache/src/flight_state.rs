@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use sandarac_message::range::RangeSpec;
 use sandarac_message::vary::VaryKey;
 
+use crate::standing::Standing;
 use crate::wait_list::{Entries, Wake};
 use crate::{Key, Object, Tag};
 
@@ -155,4 +156,6 @@ pub(crate) struct LandedFlight {
     pub(crate) key: Key,
     pub(crate) begun: Begun,
     pub(crate) flying: Option<Arc<Flying>>,
+    /// What another store knew of the object, if it comes from one.
+    pub(crate) standing: Option<Standing>,
 }

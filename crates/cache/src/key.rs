@@ -23,6 +23,13 @@ impl Key {
         bytes
     }
 
+    /// The key of these bytes, which [`Key::to_bytes`] gave.
+    pub fn from_bytes(bytes: [u8; 16]) -> Key {
+        let [low, high] = [0, 8]
+            .map(|at| bytes[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        Key([low, high])
+    }
+
     /// The key of one variant.
     pub(crate) fn variant(self, vary: &VaryKey) -> Key {
         KeyBuilder::new(b"variant", &self.to_bytes(), vary.as_bytes()).finish()

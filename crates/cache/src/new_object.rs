@@ -1,9 +1,9 @@
 //! New objects: responses to be stored.
 
+use sandarac_message::StoredHead;
 use sandarac_message::caching::Lifetimes;
 use sandarac_message::range::ContentRange;
-use sandarac_message::vary::VarySpec;
-use sandarac_message::{Fields, StoredHead};
+use sandarac_message::vary::VaryKey;
 
 use crate::Tag;
 use sandarac_tier::SharedCopy;
@@ -15,10 +15,8 @@ pub struct NewObject<'a> {
     pub head: StoredHead,
     /// How long it may be used.
     pub lifetimes: Lifetimes,
-    /// What it varies on.
-    pub vary: &'a VarySpec,
-    /// The fields of the request it answers, as used in the lookup.
-    pub request: Fields<'a>,
+    /// The requests that it answers.
+    pub vary: VaryKey,
     /// The host it was requested from, for bans. No more than 65535 bytes are kept.
     pub host: &'a [u8],
     /// The path and query it was requested by, for bans. No more than 65535 bytes are kept.

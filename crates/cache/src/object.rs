@@ -18,6 +18,7 @@ use crate::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use crate::body::{Body, Content};
 use crate::budget::{Budget, held};
 use crate::slab::NONE;
+use crate::standing::Standing;
 
 /// A stored response: immutable but for counters, shared by the store and its readers. Its bytes are charged
 /// to the store until the last reference is dropped.
@@ -376,6 +377,12 @@ impl Object {
         self.frequency.store(before.frequency.load(Relaxed), Relaxed);
         self.queue.store(before.queue.load(Relaxed), Relaxed);
         self.requests_before.store(before.requests_before.load(Relaxed), Relaxed);
+    }
+
+    /// Takes over what another store knew of it, beside its queue.
+    pub(crate) fn stand(&self, standing: Standing) {
+        self.frequency.store(standing.frequency.min(FREQUENT), Relaxed);
+        self.hits.store(standing.hits, Relaxed);
     }
 
     /// Makes it stale from `now` on; only the first soft purge counts.

@@ -6,19 +6,11 @@
 
 use sandarac_message::Timestamp;
 
+use crate::forgotten::{Forgotten, Purge};
 use crate::purge_log::Purged;
 use crate::stats::Removal;
 use crate::store::Store;
-use crate::{Key, Tag};
-
-/// The effect of a purge on objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purge {
-    /// Removes them.
-    Hard,
-    /// Makes them stale: they are validated before the next use, or meanwhile served within their grace.
-    Soft,
-}
+use crate::{Expression, Key, Tag};
 
 /// Objects, or tags, that are processed while a shard's lock is held once.
 const BATCH: usize = 64;
@@ -38,6 +30,7 @@ impl Store {
             }
         }
         drop(shard);
+        self.tell_others(purge, || Forgotten::Key(key));
         slots.len()
     }
 
@@ -45,13 +38,17 @@ impl Store {
     /// served once this has returned. Eviction and [`Store::sweep`] free their memory.
     pub fn purge_tags(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
         let _walk = self.purges.note(tags.iter().map(|&tag| Purged::Tag(tag)));
-        self.purge_tagged(tags, purge, now)
+        let purged = self.purge_tagged(tags, purge, now);
+        self.tell_others(purge, || Forgotten::Tags(tags.to_vec()));
+        purged
     }
 
     /// Purges every object that carries this [`Tag::target`], as [`Store::purge_tags`] does.
     pub fn purge_target(&self, target: Tag, purge: Purge, now: Timestamp) -> usize {
         let _walk = self.purges.note([Purged::Target(target)]);
-        self.purge_tagged(&[target], purge, now)
+        let purged = self.purge_tagged(&[target], purge, now);
+        self.tell_others(purge, || Forgotten::Target(target));
+        purged
     }
 
     fn purge_tagged(&self, tags: &[Tag], purge: Purge, now: Timestamp) -> usize {
@@ -91,7 +88,7 @@ impl Store {
     /// Purges everything, marks included. Returns the number of objects.
     pub fn purge_all(&self, purge: Purge, now: Timestamp) -> usize {
         let _walk = self.purges.note_all();
-        (0..self.shards())
+        let purged = (0..self.shards())
             .map(|at| match purge {
                 Purge::Hard => {
                     let mut shard = self.shard(at);
@@ -104,7 +101,24 @@ impl Store {
                 }
                 Purge::Soft => self.purge_shard_softly(at, now),
             })
-            .sum()
+            .sum();
+        self.tell_others(purge, || Forgotten::All);
+        purged
+    }
+
+    /// Forgets what the store of another process has forgotten.
+    pub fn forget(&self, what: &Forgotten, purge: Purge, now: Timestamp) {
+        match what {
+            Forgotten::Key(key) => _ = self.purge(*key, purge, now),
+            Forgotten::Tags(tags) => _ = self.purge_tags(tags, purge, now),
+            Forgotten::Target(target) => _ = self.purge_target(*target, purge, now),
+            Forgotten::All => _ = self.purge_all(purge, now),
+            Forgotten::Ban(text) => match Expression::parse(text) {
+                Ok(expression) => self.ban(expression, now),
+                // One that this version cannot read may hold for anything.
+                Err(_) => _ = self.purge_all(Purge::Hard, now),
+            },
+        }
     }
 
     fn purge_shard_softly(&self, at: usize, now: Timestamp) -> usize {

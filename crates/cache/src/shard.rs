@@ -159,6 +159,16 @@ impl Shard {
         if slot < self.places.end() { self.places.get(slot).object.as_ref() } else { None }
     }
 
+    /// The slots of the oldest objects in a queue that go, `most` at most.
+    pub(crate) fn oldest(&self, queue: Queue, most: usize, goes: impl Fn(&Object) -> bool) -> Vec<u32> {
+        let mut at = self.lines[queue as usize].head;
+        let slots = std::iter::from_fn(|| {
+            let place = (at != NONE).then(|| self.places.get(at))?;
+            Some((std::mem::replace(&mut at, place.next), place.object.as_ref()?))
+        });
+        slots.filter(|(_, object)| goes(object)).take(most).map(|(slot, _)| slot).collect()
+    }
+
     /// The objects of a key, the newest first, with their slots.
     pub(crate) fn variants(&self, key: Key) -> impl Iterator<Item = (u32, &Arc<Object>)> {
         let mut at = self.head(key);

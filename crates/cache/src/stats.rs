@@ -17,11 +17,13 @@ pub enum Removal {
     Broken,
     /// It outgrew a limit while it arrived.
     Oversize,
+    /// To the store of another process.
+    Moved,
 }
 
 impl Removal {
     /// Every reason, in order.
-    pub const ALL: [Removal; 7] = [
+    pub const ALL: [Removal; 8] = [
         Removal::Evicted,
         Removal::Replaced,
         Removal::Purged,
@@ -29,6 +31,7 @@ impl Removal {
         Removal::Expired,
         Removal::Broken,
         Removal::Oversize,
+        Removal::Moved,
     ];
 
     /// The reason as a word, for counters and logs.
@@ -41,6 +44,7 @@ impl Removal {
             Removal::Expired => "expired",
             Removal::Broken => "broken",
             Removal::Oversize => "oversize",
+            Removal::Moved => "moved",
         }
     }
 }

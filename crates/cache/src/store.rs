@@ -1,6 +1,6 @@
 //! The store: shards, one budget, and the operations that involve more than one shard.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use sandarac_message::Timestamp;
@@ -9,6 +9,7 @@ use crate::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use crate::ban::Bans;
 use crate::budget::Budget;
 use crate::flight_state::{Begun, Flying, Offer, Passing};
+use crate::forgotten::{Forgotten, Others, Purge};
 use crate::memory_file::MemoryFiles;
 use crate::purge_log::PurgeLog;
 use crate::queue::Queue;
@@ -33,6 +34,7 @@ pub struct Store {
     pub(crate) purges: PurgeLog,
     pub(crate) bans: Bans,
     pub(crate) sweep_position: Mutex<SweepPosition>,
+    others: OnceLock<Arc<dyn Others>>,
 }
 
 impl Store {
@@ -53,6 +55,7 @@ impl Store {
             purges: PurgeLog::new(),
             bans: Bans::new(),
             sweep_position: Mutex::new(SweepPosition::default()),
+            others: OnceLock::new(),
         }
     }
 
@@ -71,6 +74,24 @@ impl Store {
         if settings.limit < before.limit {
             self.sweep_position.lock().uncompacted = Some((0, 0));
         }
+    }
+
+    /// Has the stores of other processes forget what this one does from here on, and the other way round. Once
+    /// only.
+    pub fn join(&self, others: Arc<dyn Others>) {
+        assert!(self.others.set(others).is_ok(), "a store joins others once");
+    }
+
+    /// Tells the others what is forgotten here.
+    pub(crate) fn tell_others(&self, purge: Purge, what: impl FnOnce() -> Forgotten) {
+        if let Some(others) = self.others.get() {
+            others.forget(&what(), purge);
+        }
+    }
+
+    /// Whether others may have forgotten something that is still here.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.others.get().is_some_and(|others| others.have_forgotten())
     }
 
     /// Whether a purge or a ban since `begun` may match the response to a request for a key, and for a target

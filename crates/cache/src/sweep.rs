@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sandarac_message::Timestamp;
 
 use crate::ban::Expression;
+use crate::forgotten::{Forgotten, Purge};
 use crate::stats::Removal;
 use crate::store::Store;
 use crate::sweep_position::BATCH;
@@ -29,10 +30,12 @@ impl Store {
     /// Bans the objects that match an expression: none that is stored or being fetched now is served from
     /// here on.
     pub fn ban(&self, expression: Expression, now: Timestamp) {
+        let text = expression.text().to_owned();
         self.bans.add(expression);
         while self.bans.len() > BANS {
             self.sweep(usize::MAX, now);
         }
+        self.tell_others(Purge::Hard, || Forgotten::Ban(text));
     }
 
     /// The bans in force, the oldest first.

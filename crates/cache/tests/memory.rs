@@ -12,7 +12,7 @@ use bytes::Bytes;
 use sandarac_cache::{Intent, Key, Lookup, NewObject, PageMarkup, Query, Settings, Store, Tag};
 use sandarac_esi::TemplateBuilder;
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
-use sandarac_message::vary::{VaryRule, VarySpec};
+use sandarac_message::vary::{VaryKey, VaryRule, VarySpec};
 use sandarac_message::{Fields, FieldsBuf, Piece, StoredHead, Timestamp};
 
 /// Counts allocated bytes as glibc rounds them: an eight-byte header, and multiples of sixteen.
@@ -67,8 +67,7 @@ fn new_object(path: &[u8]) -> NewObject<'_> {
     NewObject {
         head: head(),
         lifetimes: Lifetimes::fixed(NOW, Duration::from_secs(3600), Duration::ZERO, Duration::ZERO),
-        vary: &VarySpec::None,
-        request: Fields::default(),
+        vary: VaryKey::default(),
         host: HOST,
         path,
         tags: &[],
@@ -303,7 +302,7 @@ fn a_hit_allocates_nothing() {
     );
     let fields: FieldsBuf = [("Accept-Encoding", "gzip, br;q=0.5")].into_iter().collect();
     let key = Key::of(b"http", HOST, b"/");
-    let new_object = NewObject { vary: &vary, request: fields.view(), ..new_object(b"/") };
+    let new_object = NewObject { vary: vary.key(fields.view()), ..new_object(b"/") };
     store.open(key).store_complete(new_object, &[b"body"], None);
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandarac_message::caching::{Lifetimes, MaxStale, RequestDirectives};
-use sandarac_message::vary::VarySpec;
-use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
+use sandarac_message::vary::VaryKey;
+use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
 use sandarac_model::{Intent, Key, Lookup, NewObject, Query, Settings, Store};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};
@@ -68,8 +68,7 @@ pub(crate) fn new_object(len: Option<u64>) -> NewObject<'static> {
     NewObject {
         head: StoredHead::new(200, b"OK", &FieldsBuf::new()).expect("it is short"),
         lifetimes: Lifetimes::fixed(NOW, HOUR, Duration::ZERO, 24 * HOUR),
-        vary: &VarySpec::None,
-        request: Fields::default(),
+        vary: VaryKey::default(),
         host: b"a.example",
         path: b"/",
         tags: &[],

@@ -7,6 +7,7 @@ mod eviction;
 mod held;
 mod lookup;
 mod model;
+mod moving;
 mod page_markup;
 mod passing;
 mod purge;
@@ -110,8 +111,7 @@ impl Response {
         NewObject {
             head: self.head.clone(),
             lifetimes: self.lifetimes,
-            vary: &self.vary,
-            request: self.request.view(),
+            vary: self.vary.key(self.request.view()),
             host: b"a.example",
             path: self.path.as_bytes(),
             tags: &self.tags,

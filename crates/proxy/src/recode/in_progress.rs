@@ -66,8 +66,8 @@ mod tests {
     use super::*;
     use sandarac_cache::{Key, NewObject, Settings, Store};
     use sandarac_message::caching::Lifetimes;
-    use sandarac_message::vary::VarySpec;
-    use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
+    use sandarac_message::vary::VaryKey;
+    use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
     use std::time::Duration;
 
     /// Regression: two exchanges on two cores that ended at once took each other for one that still waits, because each still had its
@@ -84,8 +84,7 @@ mod tests {
                     Duration::ZERO,
                     Duration::ZERO,
                 ),
-                vary: &VarySpec::None,
-                request: Fields::default(),
+                vary: VaryKey::default(),
                 host: b"a.example",
                 path: b"/",
                 tags: &[],

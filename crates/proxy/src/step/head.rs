@@ -94,8 +94,7 @@ fn learn_from_head(
     let new = NewObject {
         head,
         lifetimes,
-        vary: &vary,
-        request: exchange.request.fields,
+        vary: vary.key(exchange.request.fields),
         host: &received.host,
         path,
         tags: &tags,

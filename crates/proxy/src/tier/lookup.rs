@@ -50,8 +50,7 @@ impl FoundObject {
         let new = NewObject {
             head,
             lifetimes,
-            vary: &vary,
-            request: request.fields,
+            vary: vary.key(request.fields),
             host: &received.host,
             path,
             tags: &tags,

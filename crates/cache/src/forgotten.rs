@@ -1,0 +1,37 @@
+//! What a store forgets on request, and the stores of other processes that have to forget it too.
+
+use crate::{Key, Tag};
+
+/// The effect of a purge on objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// Removes them.
+    Hard,
+    /// Makes them stale: they are validated before the next use, or meanwhile served within their grace.
+    Soft,
+}
+
+/// What is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forgotten {
+    /// The objects of a key.
+    Key(Key),
+    /// Those that carry one of these tags or groups.
+    Tags(Vec<Tag>),
+    /// Those that carry this [`Tag::target`].
+    Target(Tag),
+    /// Everything.
+    All,
+    /// Those that match the expression of a ban.
+    Ban(String),
+}
+
+/// Stores of other processes that hold responses to the same requests, while one process takes over from
+/// another.
+pub trait Others: Send + Sync {
+    /// Whether one of them may have forgotten something that this store still has. Asked at each lookup.
+    fn have_forgotten(&self) -> bool;
+
+    /// Has them forget something. Returns when none of them serves it any more.
+    fn forget(&self, what: &Forgotten, purge: Purge);
+}
