@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, Signal, TempDir, get, reply, within};
+use sandarac_test_support::{Address, Conn, Gate, Origin, Signal, TempDir, get, reply, request, within};
 
 use crate::service_manager::ServiceManager;
 use crate::{before, sandarac, site};
@@ -226,4 +226,58 @@ fn sigusr1_opens_the_log_anew() {
     proxy.get("/second").expect(200);
     has_line(&log, "GET /second");
     has_line(&rotated, "GET /first");
+}
+
+#[test]
+fn with_a_snapshot_the_cache_is_there_after_a_restart_and_not_after_a_crash() {
+    let origin =
+        Origin::new(|request| reply(200).cache("max-age=600").with("Age", "60").body(request.target.clone()));
+    let dir = TempDir::new();
+    let file = dir.join("cache");
+    let config = site(
+        &origin.url(),
+        "",
+        &format!("[purge]\nallow = [\"127.0.0.1\"]\n[cache]\nsnapshot = \"{}\"\n", file.display()),
+    );
+    let mut first = sandarac().config(config.clone()).start();
+    for target in ["/one", "/two"] {
+        first.get(target).expect(200);
+    }
+    first.exchange(&request("PURGE", "/two")).expect(200);
+    first.signal(Signal::Terminate);
+    first.says(&format!("sandarac: the cache is in {}: 1 object of ", file.display()));
+    assert!(first.wait().success());
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let second = sandarac().config(config.clone()).start();
+    second.says(&format!("sandarac: the cache is back from {}: 1 object of ", file.display()));
+    let one = second.get("/one").expect(200);
+    assert!(one.is_hit() && one.fields.get("age").unwrap().parse::<u32>().unwrap() >= 60, "{one:?}");
+    assert!(!second.get("/two").expect(200).is_hit());
+    assert!(!file.exists(), "a crash must not bring back what is purged from here on");
+    drop(second);
+    let third = sandarac().config(config).start();
+    assert!(!third.get("/one").expect(200).is_hit());
+    assert!(!third.stderr().contains("the cache is"));
+}
+
+#[test]
+fn a_snapshot_without_a_place_is_a_mistake_and_one_that_is_none_is_named() {
+    let origin = Origin::new(|_| reply(200));
+    let text =
+        |path: &Path| site(&origin.url(), "", &format!("[cache]\nsnapshot = \"{}\"\n", path.display()));
+    let dir = TempDir::new();
+    let none = dir.join("none/cache");
+    let checked = sandarac().config(text(&none)).arg("check").run();
+    let expected = format!("the cache cannot be kept in {}: No such file or directory", none.display());
+    assert!(!checked.status.success() && checked.stderr.contains(&expected), "{checked:?}");
+    let path = dir.join("cache");
+    std::fs::write(&path, "nonsense that is long enough to be a head").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let proxy = sandarac().config(text(&path)).start();
+    proxy.says(&format!(
+        "sandarac: the cache is empty: {}: these are no objects of this version",
+        path.display()
+    ));
+    proxy.get("/").expect(200);
 }

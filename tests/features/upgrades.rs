@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandarac_test_support::http2::{Ended, Http2, kind};
-use sandarac_test_support::{Conn, Gate, Listener, Origin, Sandarac, Signal, TempDir, get, reply, within};
+use sandarac_test_support::{
+    Conn, Gate, Listener, Origin, Sandarac, Signal, TempDir, get, reply, request, within,
+};
 
 use crate::service_manager::ServiceManager;
 use crate::{sandarac, site};
@@ -64,6 +66,36 @@ fn a_new_process_takes_the_sockets_and_the_old_one_ends_with_its_last_connection
 }
 
 #[test]
+fn the_cache_goes_along_and_so_do_purges_at_the_old_process() {
+    let large = vec![b'l'; 1 << 20];
+    let body = large.clone();
+    let origin = Origin::new(move |request| {
+        let reply = reply(200).cache("max-age=600");
+        match &*request.target {
+            "/large" => reply.body(body.clone()),
+            _ if request.method == "POST" => reply.cache("no-store").body("done"),
+            target => reply.body(target),
+        }
+    });
+    let proxy = sandarac().before(&origin).start();
+    let mut old = proxy.connect();
+    for target in ["/page", "/edited", "/large"] {
+        old.get(target).expect(200);
+    }
+    proxy.admin(&["upgrade"]).success();
+    proxy.says(&format!("sandarac: the cache of process {} has come over: 3 objects of 1 MiB", proxy.pid()));
+    let mut new = proxy.connect();
+    let page = new.get("/page").expect(200);
+    assert!(page.is_hit() && page.text() == "/page", "{page:?}");
+    assert!(new.get("/large").expect(200).body == large);
+    assert_eq!(origin.requests().len(), 3);
+    // A client of the old process changes a page.
+    old.exchange(&request("POST", "/edited").body("new")).expect(200);
+    assert!(!new.get("/edited").expect(200).is_hit());
+    assert!(new.get("/page").expect(200).is_hit());
+}
+
+#[test]
 fn no_request_fails_while_process_follows_process() {
     let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));
     for threads in ["1", "3"] {
@@ -114,6 +146,29 @@ fn sigusr2_upgrades_and_the_service_manager_is_told_of_the_new_main_process() {
     assert!(proxy.wait().success());
     assert_eq!(main, format!("MAINPID={}\n", proxy.successors()[0]));
     assert_eq!(told(), "READY=1\nSTATUS=ready\n");
+}
+
+#[test]
+fn a_process_that_somebody_starts_takes_over_if_it_is_told_to() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=600").body("page"));
+    let mut first = sandarac().before(&origin).start();
+    let mut idle = first.connect();
+    idle.get("/").expect(200);
+    let mut second = sandarac().before(&origin).admin_at(first.admin_path()).arg("--take-over").begin();
+    second.says(&format!("sandarac: took over from process {}", first.pid()));
+    second.says("has come over: 1 object of");
+    second.gets_ready();
+    first.says(&format!("sandarac: process {} has taken over", second.pid()));
+    assert!(second.get("/").expect(200).is_hit());
+    assert_eq!(idle.get("/").expect(200).fields.get("connection"), Some("close"));
+    assert!(first.wait().success());
+    assert_eq!(pid(&second), u64::from(second.pid()));
+    // Where nothing runs, it begins anew.
+    let admin = second.admin_path();
+    drop(second);
+    let third = sandarac().before(&origin).admin_at(admin).arg("--take-over").start();
+    third.says("to take over from; this one begins anew");
+    assert!(!third.get("/").expect(200).is_hit());
 }
 
 #[test]

@@ -14,7 +14,7 @@ const MAY_USE: [(&str, &[&str]); 16] = [
     ("wire", &["message", "coding"]),
     ("tier", &["message", "balance", "wire"]),
     ("esi", &[]),
-    ("cache", &["esi", "message", "tier"]),
+    ("cache", &["esi", "message", "tier", "wire"]),
     ("policy", &["message", "coding", "balance"]),
     ("config", &["message", "coding", "balance", "wire", "cache", "policy"]),
     ("net", &["message", "wire"]),

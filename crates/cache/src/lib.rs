@@ -87,7 +87,7 @@ pub use forgotten::{Forgotten, Others, Purge};
 pub use key::{Key, KeyBuilder, Tag};
 pub use lookup::Lookup;
 pub use marks::Mark;
-pub use moving::{Arrived, Moved, RECORD_MAGIC, Records, TakenOut};
+pub use moving::{Arrived, Moved, RECORD_START, Records, TakenOut};
 pub use new_object::NewObject;
 pub use object::{Object, Recoding};
 pub use page_markup::PageMarkup;

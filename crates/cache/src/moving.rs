@@ -4,8 +4,10 @@
 //! [format of the shared tier](sandarac_wire::entry), whose checksum covers both.
 //!
 //! ```text
-//! "Sobj" │ bytes after this number (4) │ key (16) │ standing (8) │ item
+//! "Sobj" │ bytes of the rest (4) │ their complement (4) │ key (16) │ standing (8) │ item
 //! ```
+//!
+//! So a reader who loses its place in damaged records finds the next one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,11 +29,13 @@ use crate::stats::Removal;
 use crate::store::Store;
 use crate::{Key, Object, Tag};
 
-/// How every record begins.
-pub const RECORD_MAGIC: [u8; 4] = *b"Sobj";
+/// Bytes of a record up to its rest.
+pub const RECORD_START: usize = 12;
 
-/// Bytes of a record up to its item, the magic number and the length included.
-const BEFORE: usize = 32;
+const MAGIC: [u8; 4] = *b"Sobj";
+
+/// Bytes of key and standing.
+const BEFORE: usize = 24;
 
 /// Objects that are taken out while a shard's lock is held once.
 const BATCH: usize = 64;
@@ -100,7 +104,7 @@ impl Store {
     /// apply to it; and what is known here already about the same requests is newer. Returns whether it
     /// entered.
     pub fn put_in(self: &Arc<Store>, arrived: Arrived, lain: Duration, begun: Begun, now: Timestamp) -> bool {
-        let Arrived { key, standing, attributes, body, transaction } = arrived;
+        let Arrived { key, standing, attributes, body, memory, transaction } = arrived;
         let lifetimes = attributes.lifetimes.at(now, lain);
         if lifetimes.dead(now) {
             return false;
@@ -121,8 +125,6 @@ impl Store {
             transaction,
         };
         let landing = LandedFlight { key, begun, flying: None, standing: Some(standing) };
-        // The body is a part of the record.
-        let memory = body.len() + BEFORE + attributes.host.len() + attributes.path.len();
         let object = self.admit_shared(landing, new, (body, memory));
         self.holds(&object)
     }
@@ -148,6 +150,8 @@ pub struct Arrived {
     standing: Standing,
     attributes: Attributes,
     body: Bytes,
+    /// Bytes of the record, of which the body is a part.
+    memory: usize,
     transaction: u64,
 }
 
@@ -182,23 +186,37 @@ impl Records {
         let (key, standing) = (object.key(), standing.to_bytes());
         let body: Vec<&[u8]> = pieces.iter().map(|piece| &**piece).collect();
         let head = item.encode(&self.sealer, &self.seal_key(key, standing), &body).ok()?;
-        let rest = (BEFORE - 8 + head.len()) as u64 + len;
-        let mut record = Vec::with_capacity(BEFORE + head.len());
-        record.extend_from_slice(&RECORD_MAGIC);
-        record.extend_from_slice(&u32::try_from(rest).ok()?.to_le_bytes());
+        let rest = u32::try_from((BEFORE + head.len()) as u64 + len).ok()?;
+        let mut record = Vec::with_capacity(RECORD_START + BEFORE + head.len());
+        record.extend_from_slice(&Records::start(rest));
         record.extend_from_slice(&key.to_bytes());
         record.extend_from_slice(&standing);
         record.extend_from_slice(&head);
         Some(std::iter::once(Bytes::from(record)).chain(pieces).collect())
     }
 
-    /// Reads a record without its first eight bytes, the magic number and the length.
+    /// The start of a record with so many bytes after it. One of none ends a list of records.
+    pub fn start(rest: u32) -> [u8; RECORD_START] {
+        let mut start = [0; RECORD_START];
+        start[..4].copy_from_slice(&MAGIC);
+        start[4..8].copy_from_slice(&rest.to_le_bytes());
+        start[8..].copy_from_slice(&(!rest).to_le_bytes());
+        start
+    }
+
+    /// The bytes that follow the start of a record. `None` if it is no such start.
+    pub fn rest(start: [u8; RECORD_START]) -> Option<u32> {
+        let rest = u32::from_le_bytes([start[4], start[5], start[6], start[7]]);
+        (start == Records::start(rest)).then_some(rest)
+    }
+
+    /// Reads a record without its start.
     pub fn read(&self, record: Bytes) -> Result<Arrived, EntryError> {
         let Some((key, rest)) = record.split_first_chunk() else { return Err(EntryError::Truncated) };
         let Some(standing) = rest.first_chunk() else { return Err(EntryError::Truncated) };
         let (key, standing) = (Key::from_bytes(*key), *standing);
         let seal_key = self.seal_key(key, standing);
-        let (item, body) = Item::decode(&self.sealer, &seal_key, record.slice(BEFORE - 8..))?;
+        let (item, body) = Item::decode(&self.sealer, &seal_key, record.slice(BEFORE..))?;
         let Content::Representation(attributes) = item.content else {
             return Err(EntryError::UnexpectedKind);
         };
@@ -206,7 +224,7 @@ impl Records {
             return Err(EntryError::Coding);
         }
         let standing = Standing::of(standing);
-        Ok(Arrived { key, standing, attributes, body, transaction: item.token.0 })
+        Ok(Arrived { key, standing, attributes, body, memory: record.len(), transaction: item.token.0 })
     }
 
     /// The key that the checksum covers: with it, all that is before the item.

@@ -13,7 +13,7 @@ use sandarac_cache::{Intent, Key, Lookup, NewObject, PageMarkup, Query, Settings
 use sandarac_esi::TemplateBuilder;
 use sandarac_message::caching::{Lifetimes, RequestDirectives};
 use sandarac_message::vary::{VaryKey, VaryRule, VarySpec};
-use sandarac_message::{Fields, FieldsBuf, Piece, StoredHead, Timestamp};
+use sandarac_message::{FieldsBuf, Piece, StoredHead, Timestamp};
 
 /// Counts allocated bytes as glibc rounds them: an eight-byte header, and multiples of sixteen.
 struct Counting;

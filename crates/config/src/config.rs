@@ -86,4 +86,6 @@ pub struct Cache {
     pub cache_status: bool,
     /// The shared tier, if there is one.
     pub shared: Option<SharedConfig>,
+    /// The file that keeps what is stored from one process to the next. None with a shared tier.
+    pub snapshot: Option<PathBuf>,
 }

@@ -45,6 +45,9 @@ pub fn explain(config: &Config) -> String {
         sandarac_message::caching::Profile::Rfc => "rfc",
     };
     line(format!("Cache: up to {}, profile {profile}, {status} Cache-Status.", config.cache.memory));
+    if let Some(path) = &config.cache.snapshot {
+        line(format!("While no process runs, what is stored is kept in {}.", path.display()));
+    }
     if let Some(shared) = &config.cache.shared {
         line(explain_shared(shared));
     }

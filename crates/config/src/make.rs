@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sandarac_message::caching::Profile;
@@ -22,7 +23,7 @@ use crate::php::expand_php;
 use crate::pool::{PoolConfig, PoolName, pool_config};
 use crate::report::{At, Place, Report};
 use crate::route_settings::route;
-use crate::rules::ForcedTtl;
+use crate::rules::{ForcedTtl, StoreSettings};
 use crate::section::Admin;
 use crate::shared::{shared_config, warn_of_unused_tier};
 use crate::suggest::closest;
@@ -167,6 +168,7 @@ fn config(file: File, source: &Arc<SourceText>, report: &mut Report) -> Config {
             memory,
             profile: file.cache.store.profile,
             cache_status: file.cache.store.cache_status,
+            snapshot: snapshot(&file.cache.store, report),
             shared,
         },
         timeouts: file.timeouts,
@@ -352,6 +354,17 @@ fn overlook_sticky_cookies(route: &mut Route, pools: &[PoolConfig]) {
         let sticky = used.filter_map(|pool| pools[pool.place()].sticky.as_ref());
         rule.policy.ignored_cookies.extend(sticky.map(|sticky| Glob::new(sticky.cookie.as_str())));
     }
+}
+
+/// The file for what is stored. With a shared tier, a purge that other nodes made meanwhile would be missed.
+fn snapshot(store: &StoreSettings, report: &mut Report) -> Option<PathBuf> {
+    let path = store.snapshot.as_ref()?;
+    if store.shared.is_some() {
+        let message = "`snapshot` has no effect with a shared tier, which has the responses after a restart";
+        report.warning(path.place.clone(), message);
+        return None;
+    }
+    Some(path.value.to_path())
 }
 
 /// Each pool needs its own skills file: two pools with one file would overwrite each other's skills.

@@ -10,6 +10,7 @@ use sandarac_policy::{ByteSize, CacheRule, KeyRule, SharedUse};
 use crate::definition::{Section, Value, in_order, settings};
 use crate::field::{FieldName, Status};
 use crate::limited::{Bounded, BoundedSize};
+use crate::path::AbsolutePath;
 use crate::report::{At, Complaint, Node, Report};
 use crate::setting::Kind;
 use crate::shared::SharedSettings;
@@ -106,6 +107,9 @@ settings! {
         /// The most memory for stored responses, including heads, keys and index.
         // Enough for thousands of pages, and acceptable on a small machine; Varnish has the same default.
         memory: BoundedSize<{ 1 << 20 }, { u64::MAX }> = BoundedSize::of::<{ 256 << 20 }>();
+        /// A file for what is stored, from an orderly end of the process until the next start reads it, and removes it. It takes as
+        /// much as the memory. Nobody else may write to it. Without effect with a shared tier, which outlives the process.
+        snapshot: Option<At<AbsolutePath>> = None, unset "the cache is empty after a restart" "\"/var/lib/sandarac/cache\"";
         /// `safe`: what a Varnish user expects; cookies and `Authorization` bypass the cache. `rfc`: everything that
         /// RFC 9111 allows is looked up and stored, and only the backend sets lifetimes.
         profile: Profile = Profile::Safe;

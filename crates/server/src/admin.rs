@@ -52,8 +52,8 @@ pub trait Control: Send + Sync + 'static {
     /// Reads the configuration again and applies it if it is valid; otherwise nothing changes.
     fn reload(&self) -> Result<Reloaded, Refusal>;
 
-    /// Starts the program again and hands over to the new process.
-    fn upgrade(&self) -> Result<Upgraded, Refusal>;
+    /// Hands over to a new process.
+    fn upgrade(&self, order: &Upgrade) -> Result<Upgraded, Refusal>;
 
     /// The state of pools.
     fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal>;
@@ -451,6 +451,16 @@ pub struct Reloaded {
     pub config: String,
     /// Settings of the file that take effect only at the next start, and other warnings.
     pub warnings: Vec<String>,
+}
+
+/// What is to take over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upgrade {
+    /// The name in the abstract namespace of the Unix socket at which a process waits that wants to take over; without one the
+    /// program is started again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 /// The result of an upgrade.

@@ -155,6 +155,13 @@ fn check_machine(config: &Config, warnings: &mut Vec<String>) -> Result<(), Fail
             warnings.push(missing(path, what)?);
         }
     }
+    if let Some(path) = &config.cache.snapshot
+        && let Err(error) = rustix::fs::access(directory(path), Access::WRITE_OK)
+    {
+        let error = io::Error::from(error);
+        let what = format!("the cache cannot be kept in {}: {error}", path.display());
+        warnings.push(missing(path, what)?);
+    }
     if let Some(ListenAddress::Unix(path)) = &config.admin.listen
         && !directory(path).is_dir()
     {
@@ -207,7 +214,8 @@ fn check_files(config: &Config, warnings: &mut Vec<String>) {
 
 /// An error; or a warning if systemd creates the directory when the service starts (RuntimeDirectory=, LogsDirectory=).
 fn missing(path: &Path, what: String) -> Result<String, Failure> {
-    let made = !directory(path).exists() && ["/run", "/var/log"].iter().any(|made| path.starts_with(made));
+    let made = !directory(path).exists()
+        && ["/run", "/var/lib", "/var/log"].iter().any(|made| path.starts_with(made));
     if !made {
         return Err(Failure::Usage(what));
     }

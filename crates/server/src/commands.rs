@@ -20,7 +20,8 @@ use sandarac_message::printable::printable;
 
 use crate::admin::client::AdminClient;
 use crate::admin::{
-    Endpoint, Latency, MetricKind, PanicCount, Purge, SharedServerStatus, State, Stats, Status, Value,
+    Endpoint, Latency, MetricKind, PanicCount, Purge, SharedServerStatus, State, Stats, Status, Upgrade,
+    Value,
 };
 use crate::cli::{BanArgs, LogArgs, ProcessArgs, PurgeArgs, ReloadArgs, StatsArgs, StatusArgs};
 use crate::failure::Failure;
@@ -350,7 +351,7 @@ pub fn reload(args: &ReloadArgs) -> Result<(), Failure> {
 
 /// `upgrade`.
 pub fn upgrade(args: &ReloadArgs) -> Result<(), Failure> {
-    let upgraded = args.show.process.client()?.upgrade()?;
+    let upgraded = args.show.process.client()?.upgrade(&Upgrade::default())?;
     if args.show.json {
         return json(&upgraded);
     }

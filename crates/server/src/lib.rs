@@ -8,6 +8,7 @@
 mod acme;
 mod acme_check;
 pub mod admin;
+mod asked_takeover;
 pub mod check;
 pub mod cli;
 pub mod commands;

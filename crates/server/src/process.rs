@@ -8,11 +8,14 @@ mod cores;
 pub(crate) mod descriptors;
 mod listeners;
 mod log_target;
+mod objects;
 mod pools;
+mod relatives;
 mod reload;
 mod resource_usage;
 mod shared_tier;
 mod site;
+mod snapshot;
 mod socket_files;
 mod state;
 mod stats;
@@ -32,10 +35,10 @@ use sandarac_config::{Config, Credentials};
 use sandarac_net::{Ending, Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 use sandarac_tls::WhenExpired;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use crate::acme::AcmeThreads;
-use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token};
+use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token, Upgrade};
 use crate::cli::RunArgs;
 use crate::failure::with_context;
 use crate::logs::{AccessLog, Feed};
@@ -48,10 +51,12 @@ use cores::Cores;
 use descriptors::descriptor_limits;
 use listeners::{Passed, bind_all, bind_optional};
 use log_target::log_target;
+use relatives::{ListeningToOlder, Relatives};
 use site::{DISCOVERY_PATIENCE, site};
 use socket_files::socket_files;
 use state::ProcessState;
 use sweeper::start_sweeper;
+use upgrade::Predecessors;
 
 /// A running accelerator. Dropping it stops it at once.
 pub struct Process {
@@ -98,8 +103,10 @@ impl Process {
     pub fn start(mut config: Config, daemon: Option<Daemon>) -> io::Result<Process> {
         let has_admin = daemon.is_some();
         let Daemon { args, credentials, inherited, takeover } = daemon.unwrap_or_default();
-        let (taken, before) = takeover.map(|one| (one.taken, (one.from, one.older))).unzip();
-        let Taken { sockets: taken, passed, admin: taken_admin, tickets } = taken.unwrap_or_default();
+        let (taken, before) = takeover
+            .map(|Takeover { from, version, older, taken }| (taken, Predecessors { from, version, older }))
+            .unzip();
+        let Taken { sockets: taken, passed, admin: taken_admin, tickets, marker } = taken.unwrap_or_default();
         let inherited = if inherited.addresses().next().is_some() { inherited } else { passed };
         let passed = Passed { inherited: &inherited, taken: &taken };
         let count = core_count(&config);
@@ -136,11 +143,11 @@ impl Process {
         // Handshakes need the first certificates, and the CA's checks need listeners: an order takes longer to be checked than
         // these take to listen.
         acme.apply(&shared.site().config, opened, tls.runtime())?;
-        let mut copies = HashMap::new();
-        for sockets in listeners {
-            copies.insert(sockets.listener.id, sockets.copies()?);
-            cores.listen(sockets)?;
-        }
+        let copies: io::Result<HashMap<_, _>> =
+            listeners.iter().map(|sockets| Ok((sockets.listener.id, sockets.copies()?))).collect();
+        let relatives = Arc::new(Relatives::new(marker)?);
+        shared.store.join(relatives.clone());
+        let begun = shared.store.begun();
         let state = Arc::new(ProcessState {
             shared,
             cores,
@@ -159,21 +166,29 @@ impl Process {
             read_token,
             draining_since: OnceLock::new(),
             reloading: Mutex::new(()),
-            sockets: Mutex::new(copies),
+            sockets: Mutex::new(copies?),
             admin_server: OnceLock::new(),
             upgrading: Mutex::new(()),
-            successor: Mutex::default(),
             handed_over: Notify::new(),
+            has_to_end: Arc::default(),
+            relatives,
+            listening_to_older: ListeningToOlder::default(),
             older: Mutex::default(),
         });
+        if let Some(predecessors) = before {
+            state.take_over(predecessors, begun);
+        }
+        for sockets in listeners {
+            state.cores.listen(sockets)?;
+        }
+        if let Some(path) = state.shared.site().config.cache.snapshot.clone().filter(|_| has_admin) {
+            snapshot::begin_reading(&state.shared.store, path, begun);
+        }
         start_sweeper(Arc::downgrade(&state))?;
         start_certificate_watch(Arc::downgrade(&state))?;
         let admin = admin.map(|bound| serve_admin(&state, bound)).transpose()?;
         // Those of listeners that are no more.
         drop(taken);
-        if let Some((from, older)) = before {
-            state.took_over(from, older);
-        }
         Ok(Process { state, admin, upkeep, threads })
     }
 
@@ -205,7 +220,8 @@ impl Process {
     /// Starts the program again, on another thread, and hands over to the new process.
     pub fn upgrade(&self) {
         let state = self.state.clone();
-        let started = std::thread::Builder::new().name("upgrade".to_owned()).spawn(move || state.upgrade());
+        let upgrade = move || state.upgrade(&Upgrade::default());
+        let started = std::thread::Builder::new().name("upgrade".to_owned()).spawn(upgrade);
         if let Err(error) = started {
             print_line(format_args!("sandarac: no upgrade: {error}"));
         }
@@ -219,22 +235,20 @@ impl Process {
     /// Waits until the process that has taken over says that this one has to end, however many connections
     /// are left.
     pub async fn has_to_end(&self) {
-        let line = self.state.successor.lock().take();
-        let (told, heard) = oneshot::channel();
-        let listens = std::thread::Builder::new().name("successor".to_owned()).spawn(move || {
-            if line.is_some_and(|line| line.awaits_end()) {
-                _ = told.send(());
-            }
-        });
-        if listens.is_err() || heard.await.is_err() {
-            std::future::pending().await
-        }
+        self.state.has_to_end.notified().await;
     }
 
     /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time.
     pub async fn drain(&self) -> Drained {
         let time = *self.state.shared.site().config.timeouts.drain;
         self.drain_within(time, Ending::Now).await
+    }
+
+    /// Keeps what is stored for the next process, if there is a file for that.
+    pub fn save_cache(&self) {
+        if let Some(path) = &self.state.shared.site().config.cache.snapshot {
+            snapshot::save(&self.state.shared.store, path);
+        }
     }
 
     /// The same after another process has taken over: nobody waits for the end of this one, so that its

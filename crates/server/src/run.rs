@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use sandarac_config::Config;
 use sandarac_net::ListenAddress;
 
+use crate::asked_takeover;
 use crate::check;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
@@ -24,7 +25,10 @@ use crate::tls::TlsFaults;
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     panic_report::install();
     let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
-    let takeover = Takeover::of_parent().map_err(|error| failed("cannot take over", error))?;
+    let takeover = match Takeover::of_parent().map_err(|error| failed("cannot take over", error))? {
+        None if args.take_over => asked_takeover::ask(&config)?,
+        takeover => takeover,
+    };
     let inherited = service_manager::sockets().map_err(|error| Failure::Failed(error.to_string()))?;
     let credentials = check::credentials(&config)?.map(|(credentials, warnings)| {
         warnings.iter().for_each(print_line);
@@ -41,7 +45,6 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
                 Wait::Stopped => return Ok(()),
             }
         }
-        let from = takeover.as_ref().map(|takeover| (takeover.from.pid, takeover.version.clone()));
         let process = Process::start(
             config,
             Some(Daemon { args: Some(args.clone()), credentials, inherited, takeover }),
@@ -52,11 +55,6 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         })?;
         if let Some(admin) = process.admin() {
             startup_messages::announce(process.listeners(), admin);
-        }
-        if let Some((pid, version)) = from {
-            print_line(format_args!(
-                "sandarac: took over from process {pid}, version {version}, with an empty cache"
-            ));
         }
         service_manager::ready();
         loop {
@@ -75,7 +73,9 @@ pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
         }
         service_manager::stopping();
         print_line("sandarac: draining; once more to exit at once");
-        drain(&process, &mut signals).await
+        drain(&process, &mut signals).await?;
+        process.save_cache();
+        Ok(())
     })
 }
 

@@ -2,22 +2,25 @@
 //!
 //! ```text
 //! old                                     new
-//!  │ Offer, listening sockets ───────────▶ │ reads its configuration, listens, serves
+//!  │ Offer, listening sockets ───────────▶ │ reads its configuration, listens
 //!  │ ◀─────────────────────────── Ready    │
-//!  │ stops accepting                       │
-//!  │ Yours ──────────────────────────────▶ │
-//!  │ ends with its last connection         │
+//!  │ Yours, a stream ────────────────────▶ │ accepts
+//!  │ stops accepting, sends its objects ═▶ │
+//!  │ Forget (perhaps) ───────────────────▶ │ something was purged
+//!  │ ◀─────────────────────── Forgotten    │
 //!  │ ◀──────────────────── End (perhaps)   │ there are too many old ones
+//!  │ ends with its last connection         │
 //! ```
 //!
-//! If the new process ends before it is ready, or is not ready in time, nothing has changed. A message is its
-//! length and the number of descriptors, each in four bytes, and JSON; descriptors follow, in groups, each
-//! with one byte.
+//! If the new process ends before it is ready, or is not ready in time, nothing has changed. Connections that
+//! come between `Ready` and `Yours` wait in the queues of their sockets. A message is its length and the number
+//! of descriptors, each in four bytes, and JSON; descriptors follow, in groups, each with one byte.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,6 +28,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
+use sandarac_cache::{Forgotten, Key, Tag};
 use sandarac_net::Inherited;
 use sandarac_tls::TicketSecret;
 use serde::{Deserialize, Serialize};
@@ -45,6 +49,9 @@ const GROUP: usize = 128;
 /// How long the other process may take for a message that it has begun, or that is due.
 pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 
+/// How often a wait for messages looks whether it is over.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// The messages of one process to the other. Fields may be added: those that a version does not know are
 /// ignored.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,10 +59,20 @@ pub(crate) const PROMPT: Duration = Duration::from_secs(5);
 pub(crate) enum Message {
     /// The old process offers its sockets.
     Offer(Offer),
-    /// The new one serves.
+    /// The new one can serve.
     Ready,
-    /// The old one accepts nothing more.
+    /// It has to. A socket may come with it, over which the objects of the old one come.
     Yours,
+    /// Something was purged at the old one.
+    Forget {
+        /// What.
+        what: What,
+        /// Whether it only becomes stale.
+        #[serde(default)]
+        is_soft: bool,
+    },
+    /// So it was at the new one.
+    Forgotten,
     /// The old one has to end.
     End,
 }
@@ -78,6 +95,44 @@ pub(crate) struct Offer {
     /// The secret of its session tickets, if it is of its own making.
     #[serde(default)]
     pub(crate) tickets: Secret,
+    /// Whether the marker of purges is among the descriptors.
+    #[serde(default)]
+    pub(crate) has_marker: bool,
+}
+
+/// What a cache forgets: [`sandarac_cache::Forgotten`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum What {
+    Key([u8; 16]),
+    Tags(Vec<u64>),
+    Target(u64),
+    All,
+    Ban(String),
+}
+
+impl What {
+    pub(crate) fn of(what: &Forgotten) -> What {
+        match what {
+            Forgotten::Key(key) => What::Key(key.to_bytes()),
+            Forgotten::Tags(tags) => What::Tags(tags.iter().map(|tag| tag.bits()).collect()),
+            Forgotten::Target(tag) => What::Target(tag.bits()),
+            Forgotten::All => What::All,
+            Forgotten::Ban(text) => What::Ban(text.clone()),
+        }
+    }
+}
+
+impl From<What> for Forgotten {
+    fn from(what: What) -> Forgotten {
+        match what {
+            What::Key(key) => Forgotten::Key(Key::from_bytes(key)),
+            What::Tags(tags) => Forgotten::Tags(tags.into_iter().map(Tag::from_bits).collect()),
+            What::Target(tag) => Forgotten::Target(Tag::from_bits(tag)),
+            What::All => Forgotten::All,
+            What::Ban(text) => Forgotten::Ban(text),
+        }
+    }
 }
 
 /// Bytes that no debug output shows.
@@ -124,6 +179,25 @@ impl Line {
     pub(crate) fn pair() -> io::Result<(Line, OwnedFd)> {
         let (own, other) = UnixStream::pair()?;
         Ok((Line(own), other.into()))
+    }
+
+    /// A line to the process that waits at the abstract socket of this name, and its number.
+    ///
+    /// # Errors
+    /// `PermissionDenied` if it is another user's.
+    pub(crate) fn to(name: &str) -> io::Result<(Line, u32)> {
+        let socket = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+        Line::with_kin(socket)
+    }
+
+    /// A line of this socket, if the process at its other end is of this user or of root.
+    pub(crate) fn with_kin(socket: UnixStream) -> io::Result<(Line, u32)> {
+        let other = rustix::net::sockopt::socket_peercred(&socket)?;
+        let own = rustix::process::geteuid();
+        if other.uid != own && !other.uid.is_root() && !own.is_root() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is of another user"));
+        }
+        Ok((Line(socket), other.pid.as_raw_nonzero().get().unsigned_abs()))
     }
 
     /// Sends a message with copies of descriptors.
@@ -200,19 +274,23 @@ impl Line {
         Ok(())
     }
 
-    /// Whether the other process says that this one has to end; false if it ends itself. Waits as long as
-    /// that takes.
-    pub(crate) fn awaits_end(&self) -> bool {
-        let day = Duration::from_secs(86_400);
-        loop {
-            match self.receive(day) {
-                Ok((Message::End, _)) => return true,
-                Ok(_) => {}
+    /// The next message of the other process; `None` if it has ended, or if `is_over`. Waits as long as that
+    /// takes.
+    pub(crate) fn next(&self, is_over: impl Fn() -> bool) -> Option<Message> {
+        while !is_over() {
+            match self.receive(LOOK) {
+                Ok((message, _)) => return Some(message),
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(_) => return false,
+                Err(_) => return None,
             }
         }
+        None
+    }
+
+    /// The same line once more.
+    pub(crate) fn copy(&self) -> io::Result<Line> {
+        self.0.try_clone().map(Line)
     }
 
     /// Whether the other process is still there.
@@ -266,6 +344,8 @@ pub(crate) struct Taken {
     pub(crate) admin: Option<(Endpoint, OwnedFd)>,
     /// The secret of its session tickets.
     pub(crate) tickets: Option<TicketSecret>,
+    /// The marker of purges.
+    pub(crate) marker: Option<OwnedFd>,
 }
 
 impl Takeover {
@@ -282,7 +362,7 @@ impl Takeover {
     }
 
     /// The offer of a process over `line`.
-    fn over(line: Line) -> io::Result<Takeover> {
+    pub(crate) fn over(line: Line) -> io::Result<Takeover> {
         let (message, mut descriptors) = line.receive(PROMPT)?;
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         let Message::Offer(offer) = message else { return Err(invalid("it offers nothing")) };
@@ -309,6 +389,7 @@ impl Takeover {
         for pid in offer.older {
             older.extend(take(1)?.pop().map(|socket| Older { pid, line: socket.into() }));
         }
+        let marker = if offer.has_marker { take(1)?.pop() } else { None };
         Ok(Takeover {
             from: Older { pid: offer.pid, line },
             version: offer.version,
@@ -318,6 +399,7 @@ impl Takeover {
                 passed: Inherited::grouped(passed)?,
                 admin,
                 tickets: TicketSecret::of(&offer.tickets.0),
+                marker,
             },
         })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandarac_message::caching::{Lifetimes, MaxStale, RequestDirectives};
 use sandarac_message::vary::VaryKey;
-use sandarac_message::{FieldsBuf, StoredHead, Timestamp};
+use sandarac_message::{Fields, FieldsBuf, StoredHead, Timestamp};
 use sandarac_model::{Intent, Key, Lookup, NewObject, Query, Settings, Store};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::moving::{Records, TakenOut};
+use crate::moving::{RECORD_START, Records, TakenOut};
 use crate::{Begun, Expression, Forgotten, Mark, Others, Purge, Removal};
 
 /// The records of all objects of a store, written at `now`, in the order in which they leave.
@@ -25,9 +25,9 @@ fn take_all(store: &Arc<Store>, now: Timestamp) -> Vec<Bytes> {
 fn put_all(store: &Arc<Store>, taken: &[Bytes], begun: Begun, lain: u64, now: Timestamp) -> usize {
     let records = Records::default();
     let put = |record: &&Bytes| {
-        assert_eq!(record[..4], crate::RECORD_MAGIC);
-        assert_eq!(u32::from_le_bytes(record[4..8].try_into().unwrap()) as usize, record.len() - 8);
-        let arrived = records.read(record.slice(8..)).unwrap();
+        let rest = Records::rest(*record.first_chunk().unwrap()).unwrap();
+        assert_eq!(rest as usize, record.len() - RECORD_START);
+        let arrived = records.read(record.slice(RECORD_START..)).unwrap();
         store.put_in(arrived, Duration::from_secs(lain), begun, now)
     };
     taken.iter().filter(put).count()
@@ -156,7 +156,7 @@ fn parts_and_what_is_too_large_stay_behind_and_what_arrives_stays() {
 fn a_damaged_record_is_refused_wherever_the_damage_is() {
     let old = store(1 << 20);
     response("/").tags(&["t"]).put(&old, b"body");
-    let record = take_all(&old, at(1)).remove(0).slice(8..);
+    let record = take_all(&old, at(1)).remove(0).slice(RECORD_START..);
     let records = Records::default();
     assert!(records.read(record.clone()).is_ok());
     for at in 0..record.len() {

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use super::listener::is_trusted;
 use super::{
     AddBackend, AskPools, AskShared, Banned, DrainBackend, Endpoint, Fault, Ordered, Pools, Purge, Purged,
-    Refusal, Reloaded, RemoveBackend, SharedContent, Standing, Stats, Status, TlsStatus, Upgraded,
+    Refusal, Reloaded, RemoveBackend, SharedContent, Standing, Stats, Status, TlsStatus, Upgrade, Upgraded,
 };
 
 /// How long the process may take to accept a request, to begin a response, and between two pieces of one.
@@ -224,10 +224,10 @@ impl AdminClient {
         self.ask("POST", "/reload", Some(Vec::new()))
     }
 
-    /// Makes the process start the program again and hand over to it.
-    pub fn upgrade(&self) -> Result<Upgraded, Error> {
+    /// Makes the process hand over to another one.
+    pub fn upgrade(&self, order: &Upgrade) -> Result<Upgraded, Error> {
         let patient = AdminClient { patience: UPGRADE_TIMEOUT, ..self.clone() };
-        patient.ask("POST", "/upgrade", Some(Vec::new()))
+        patient.ask("POST", "/upgrade", Some(encode(order)))
     }
 
     /// Watches the log, at most `limit` entries a second, and only those that match conditions, each with a name of

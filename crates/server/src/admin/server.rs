@@ -24,7 +24,7 @@ use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::listener::{Caller, Left};
-use super::{AskPools, AskShared, AskTls, Bound, Control, Endpoint, Fault, Purge, Refusal, metrics};
+use super::{AskPools, AskShared, AskTls, Bound, Control, Endpoint, Fault, Purge, Refusal, Upgrade, metrics};
 use crate::http_service::HttpService;
 use crate::logs::{Filter, Subscription, Viewer};
 
@@ -323,8 +323,9 @@ async fn reload(State(shared): Process) -> Result<Response, Failure> {
     Ok(as_json(&call(shared, |control| control.reload()).await?))
 }
 
-async fn upgrade(State(shared): Process) -> Result<Response, Failure> {
-    Ok(as_json(&call(shared, |control| control.upgrade()).await?))
+async fn upgrade(State(shared): Process, body: Bytes) -> Result<Response, Failure> {
+    let order: Upgrade = if body.is_empty() { Upgrade::default() } else { parse(&body, "{}")? };
+    Ok(as_json(&call(shared, move |control| control.upgrade(&order)).await?))
 }
 
 async fn pools(
@@ -379,7 +380,11 @@ async fn read<T: DeserializeOwned>(request: Request, example: &str) -> Result<T,
             _ => Failure(status, refusal),
         }
     })?;
-    serde_json::from_slice(&body).map_err(|error| {
+    parse(&body, example)
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8], example: &str) -> Result<T, Failure> {
+    serde_json::from_slice(body).map_err(|error| {
         let place = format!("body, line {}, column {}", error.line(), error.column());
         Refusal::invalid(error.to_string()).at(place).instead(format!("send such as {example}")).into()
     })

@@ -53,7 +53,7 @@ impl Control for Process {
         Err(Refusal::failed("the file is gone"))
     }
 
-    fn upgrade(&self) -> Result<Upgraded, Refusal> {
+    fn upgrade(&self, _: &Upgrade) -> Result<Upgraded, Refusal> {
         Ok(Upgraded { pid: 7 })
     }
 

@@ -78,6 +78,10 @@ pub struct RunArgs {
     /// A file that holds the token for an admin address on TCP. SANDARAC_TOKEN holds the token itself
     #[arg(long, value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
+    /// Takes the place of the process that runs with the same admin address, if there is one: its sockets and its cache. It ends
+    /// with its last connection. `sandarac upgrade` does the same from the other side
+    #[arg(long)]
+    pub take_over: bool,
     /// How many cores to use (default: all)
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,

@@ -17,7 +17,7 @@ use super::{pools, shared_tier, tls};
 use crate::admin::{
     AddBackend, AskPools, AskShared, AskTls, Banned, CacheStatus, Control, DescriptorsStatus, DrainBackend,
     HoldingsStatus, Ordered, Pools, Purge, Purged, Refusal, Reloaded, RemoveBackend, SharedContent, State,
-    Stats, Status, TlsStatus, Upgraded,
+    Stats, Status, TlsStatus, Upgrade, Upgraded,
 };
 use crate::logs::{Filter, Subscription, Viewer};
 use crate::panic_report;
@@ -118,8 +118,8 @@ impl Control for ProcessControl {
         self.0.reload()
     }
 
-    fn upgrade(&self) -> Result<Upgraded, Refusal> {
-        self.0.upgrade()
+    fn upgrade(&self, order: &Upgrade) -> Result<Upgraded, Refusal> {
+        self.0.upgrade(order)
     }
 
     fn pools(&self, ask: &AskPools) -> Result<Pools, Refusal> {

@@ -13,12 +13,13 @@ use sandarac_proxy::Shared;
 use tokio::sync::Notify;
 
 use super::cores::Cores;
+use super::relatives::{ListeningToOlder, Relatives};
 use super::socket_files::FileIdentity;
 use crate::acme::AcmeThreads;
 use crate::admin::{AdminSocket, Token};
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Feed};
-use crate::takeover::{Line, Older};
+use crate::takeover::Older;
 use crate::tls::TlsState;
 
 /// The state on which the admin interface and the signals act.
@@ -54,9 +55,12 @@ pub(super) struct ProcessState {
     pub(super) admin_server: OnceLock<AdminSocket>,
     /// Held during an upgrade.
     pub(super) upgrading: Mutex<()>,
-    /// The process that has taken over, and a notice that one has.
-    pub(super) successor: Mutex<Option<Line>>,
+    /// A notice that another process has taken over, and one that this one has to end.
     pub(super) handed_over: Notify,
+    pub(super) has_to_end: Arc<Notify>,
+    /// Those that forget what this one forgets, and the other way round.
+    pub(super) relatives: Arc<Relatives>,
+    pub(super) listening_to_older: ListeningToOlder,
     /// The processes that this one has taken over from, and that may have connections left.
     pub(super) older: Mutex<Vec<Older>>,
 }
