@@ -95,6 +95,19 @@ fn the_cache_goes_along_and_so_do_purges_at_the_old_process() {
     assert!(new.get("/page").expect(200).is_hit());
 }
 
+/// Regression: a process without connections ended while its cache was on the way.
+#[test]
+fn a_process_without_connections_waits_until_its_cache_is_over() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=600").body(vec![b'x'; 100_000]));
+    let mut proxy = sandarac().before(&origin).start();
+    let mut client = proxy.connect();
+    (0..300).for_each(|page| drop(client.get(&format!("/{page}")).expect(200)));
+    drop(client);
+    proxy.admin(&["upgrade"]).success();
+    proxy.says(&format!("sandarac: the cache of process {} has come over: 300 objects", proxy.pid()));
+    assert!(proxy.wait().success());
+}
+
 #[test]
 fn no_request_fails_while_process_follows_process() {
     let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));

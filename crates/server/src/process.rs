@@ -35,7 +35,7 @@ use sandarac_config::{Config, Credentials};
 use sandarac_net::{Ending, Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 use sandarac_tls::WhenExpired;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::acme::AcmeThreads;
 use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token, Upgrade};
@@ -171,6 +171,7 @@ impl Process {
             upgrading: Mutex::new(()),
             handed_over: Notify::new(),
             has_to_end: Arc::default(),
+            is_moving: watch::Sender::new(false),
             relatives,
             listening_to_older: ListeningToOlder::default(),
             older: Mutex::default(),
@@ -261,8 +262,10 @@ impl Process {
     async fn drain_within(&self, time: Duration, ending: Ending) -> Drained {
         self.state.draining_since.get_or_init(Instant::now);
         self.state.sockets.lock().clear();
-        match tokio::time::timeout(time, self.state.cores.drain(ending)).await {
-            Ok(()) => Drained::Whole,
+        let mut moving = self.state.is_moving.subscribe();
+        let ended = async { tokio::join!(self.state.cores.drain(ending), moving.wait_for(|moving| !moving)) };
+        match tokio::time::timeout(time, ended).await {
+            Ok(_) => Drained::Whole,
             Err(_) => Drained::Late { time, connections: self.state.shared.connections() },
         }
     }

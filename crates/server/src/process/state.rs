@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use sandarac_message::Timestamp;
 use sandarac_net::{Inherited, Listener, ListenerId};
 use sandarac_proxy::Shared;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::cores::Cores;
 use super::relatives::{ListeningToOlder, Relatives};
@@ -58,6 +58,8 @@ pub(super) struct ProcessState {
     /// A notice that another process has taken over, and one that this one has to end.
     pub(super) handed_over: Notify,
     pub(super) has_to_end: Arc<Notify>,
+    /// Whether objects are on their way to that process, which this one has to wait for.
+    pub(super) is_moving: watch::Sender<bool>,
     /// Those that forget what this one forgets, and the other way round.
     pub(super) relatives: Arc<Relatives>,
     pub(super) listening_to_older: ListeningToOlder,

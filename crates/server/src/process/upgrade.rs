@@ -122,8 +122,9 @@ impl ProcessState {
                 }
             }
         });
-        let store = self.shared.store.clone();
-        spawn("objects", move || {
+        let (store, moving) = (self.shared.store.clone(), self.is_moving.clone());
+        moving.send_replace(true);
+        let moves = spawn("objects", move || {
             if let Some(Err(error)) =
                 own.map(|stream| objects::write(&store, BufWriter::with_capacity(BUFFER, stream)))
                 && error.kind() != std::io::ErrorKind::BrokenPipe
@@ -133,7 +134,11 @@ impl ProcessState {
             // Both together keep within the limit: what did not move is dropped, and nothing new is stored.
             objects::drop_all(&store);
             store.configure(Settings { max_object: Some(0), ..store.settings() });
+            moving.send_replace(false);
         });
+        if moves.is_none() {
+            self.is_moving.send_replace(false);
+        }
     }
 
     /// Offers all listening sockets.
