@@ -284,3 +284,54 @@ fn a_proxy_header_that_is_not_finished_gives_way_after_a_second() {
     });
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
+
+/// An origin whose heads have 49 KB; those below `/stored` are stored.
+fn long_heads() -> (Sandarac, Origin) {
+    let long = "x".repeat(49_000);
+    let origin = Origin::new(move |request| match request.path() {
+        "/stored" => reply(200).cache("max-age=600").body("stored"),
+        "/passed" => reply(200).cache("no-store").body("passed"),
+        path => {
+            let cache = if path.starts_with("/stored") { "max-age=600" } else { "no-store" };
+            reply(200).cache(cache).with("X-Long", &long)
+        }
+    });
+    let url = origin.url();
+    let config = format!(
+        "[[listen]]\naddress = \"127.0.0.1:0\"\nhttp2 = true\n\n[cache]\nmemory = \"{LIMIT}MiB\"\n\n\
+         [pool.app]\nbackends = [\"{url}\"]\n\n[[route]]\npool = \"app\"\n"
+    );
+    let proxy = sandarac().config(config).start();
+    (proxy, origin)
+}
+
+/// Regression: the heads of 32 responses were written for a client that reads nothing.
+#[test]
+fn long_heads_for_clients_that_read_nothing_are_held_within_the_limit() {
+    let (proxy, _origin) = long_heads();
+    Conn::to(proxy.address()).get("/stored/long");
+    let asks = get("/stored/long").to_bytes().repeat(200);
+    let _clients: Vec<Conn> = (0..200)
+        .map(|_| {
+            let mut client = Conn::to(proxy.address());
+            client.send(&asks);
+            client
+        })
+        .collect();
+    others_are_served(&proxy);
+    stays_within(&proxy, 200);
+}
+
+/// Regression: over HTTP/2 the heads of a hundred responses were.
+#[test]
+fn long_heads_for_streams_that_nobody_reads_are_held_within_the_limit() {
+    let (proxy, _origin) = long_heads();
+    let mut clients: Vec<Http2> = (0..50).map(|_| Http2::to(proxy.address())).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        (0..100).for_each(|at| _ = client.get(&format!("/{number}/{at}"), &[]));
+    }
+    let began = || proxy.metric("requests") + proxy.metric_of("refused", "memory");
+    within("all to have begun", || (began() >= 5000).then_some(()));
+    others_are_served(&proxy);
+    stays_within(&proxy, 50);
+}

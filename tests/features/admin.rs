@@ -620,3 +620,24 @@ fn a_callers_request_that_comes_in_drops_gets_no_more_time() {
     caller.send("GET /status HTTP/1.1\r\nX: ");
     within("the connection to end", || caller.try_send("y").is_err().then_some(()));
 }
+
+/// Regression: 64 callers who had been answered and stayed kept everybody else out.
+#[test]
+fn callers_who_stay_give_way_to_new_ones() {
+    let origin = Origin::new(|_| reply(200));
+    let proxy = sandarac().before(&origin).start();
+    let admin = Address::Unix(proxy.admin_path());
+    let watcher = proxy.admin_terminal(&["log"]);
+    let mut staying = Vec::new();
+    for _ in 0..140 {
+        let mut caller = Conn::to(&admin);
+        caller.get("/status").expect(200);
+        staying.push(caller);
+    }
+    proxy.admin(&["status"]).success();
+    // Whoever watches the log is served all the time, and stays.
+    within("the log to be watched", || {
+        proxy.get("/seen");
+        watcher.text().contains("/seen").then_some(())
+    });
+}

@@ -98,6 +98,11 @@ impl Output {
         std::mem::take(&mut self.kept)
     }
 
+    /// Bytes that it holds itself.
+    pub(crate) fn copied(&self) -> usize {
+        self.inline.len()
+    }
+
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.inline.is_empty() && self.parts.is_empty()

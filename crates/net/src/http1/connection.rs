@@ -22,6 +22,11 @@ use std::time::{Duration, Instant};
 /// Pipelined requests answered before the responses are written.
 const BATCH: usize = 32;
 
+/// Bytes of their heads and small bodies after which the next response waits for the write, and the same where little
+/// may be held for the client.
+const BATCH_BYTES: usize = 64 << 10;
+const CROWDED_BATCH_BYTES: usize = 8 << 10;
+
 /// A body is kept until it is written if it has more bytes: a socket seldom takes them at once.
 const LONG: u64 = 256 << 10;
 
@@ -297,8 +302,10 @@ impl Connection {
         scratch: &mut Scratch,
     ) -> Option<Turn<S::Deferred>> {
         let began = Instant::now();
+        // A client that takes nothing must not have heads written for it that only the process keeps.
+        let most = if self.peer.holder.may_look_ahead() { BATCH_BYTES } else { CROWDED_BATCH_BYTES };
         for _ in 0..BATCH {
-            if self.conn.data().is_empty() {
+            if self.conn.data().is_empty() || scratch.output.copied() >= most {
                 break;
             }
             let parsed = request::parse(self.conn.data(), &limits.head, &mut scratch.spans);

@@ -133,7 +133,13 @@ impl Http2Client {
         if self.stage == Stage::Begun {
             self.stage = Stage::Sent;
             let block = std::mem::take(&mut self.block);
-            self.stream.streams.borrow_mut().send_head(self.stream.id, &block, ends);
+            let mut streams = self.stream.streams.borrow_mut();
+            if streams.has_room_for_heads() || self.peer.holder.has_room(block.len()) {
+                streams.send_head(self.stream.id, &block, ends);
+            } else {
+                // The client takes no heads, and there is no room for more.
+                streams.give_up(self.stream.id);
+            }
         }
     }
 
@@ -235,7 +241,7 @@ impl Client for Http2Client {
         let mut streams = self.stream.streams.borrow_mut();
         // A client that waits for 100 gets it.
         let is_awaited = status == 100 && self.awaits_continue;
-        if !is_awaited && !streams.has_room_for_interim() {
+        if !is_awaited && !streams.has_room_for_heads() {
             return;
         }
         self.awaits_continue &= status != 100;

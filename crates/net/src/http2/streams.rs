@@ -4,6 +4,7 @@
 //! session. The session puts request bodies here and wakes the exchange.
 
 mod files;
+mod heads;
 
 use super::answered::Answered;
 use super::incoming::{Arrived, Incoming, take_data};
@@ -32,9 +33,6 @@ const CONNECTION_QUEUE: usize = 1024 * 1024;
 /// few exchanges or holds half of [`CONNECTION_QUEUE`].
 const SMALL_READ: usize = 16 * 1024;
 const FEW_EXCHANGES: usize = 8;
-
-/// Bytes of heads that wait for the socket. Above this, interim responses are dropped: they are optional (RFC 9110 §15.2).
-const HEAD_QUEUE: usize = 64 * 1024;
 
 /// The open streams of a connection, and its codec.
 pub(super) struct Streams {
@@ -346,24 +344,6 @@ impl Streams {
                 Streams::wake(request);
             }
         }
-    }
-
-    /// Sends the head of a response.
-    pub(super) fn send_head(&mut self, id: u32, block: &[u8], ends: bool) {
-        // If the stream was reset, that is noticed elsewhere.
-        let _ = self.wire.send_head(id, block, ends, &mut self.out);
-        self.wake_session();
-    }
-
-    /// Whether the client takes heads as fast as they come.
-    pub(super) fn has_room_for_interim(&self) -> bool {
-        self.out.len() <= HEAD_QUEUE
-    }
-
-    /// Sends an interim response.
-    pub(super) fn send_interim(&mut self, id: u32, block: &[u8]) {
-        let _ = self.wire.send_interim(id, block, &mut self.out);
-        self.wake_session();
     }
 
     /// Applies the Priority of a response to its stream (RFC 9218 §8).

@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt}
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -171,8 +171,8 @@ impl Bound {
             Kind::Unix(listener) => Kind::Unix(UnixListener::from_std(listener)?),
             Kind::Tcp(listener) => Kind::Tcp(TcpListener::from_std(listener)?),
         };
-        let callers = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Ok(Listener { kind: Some(kind), callers, strangers: VecDeque::new(), file: self.file, left })
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        Ok(Listener { kind: Some(kind), places, callers: VecDeque::new(), file: self.file, left })
     }
 }
 
@@ -267,26 +267,41 @@ fn check_directory(directory: &Path) -> io::Result<()> {
 pub(super) struct Listener {
     /// `None` once another process accepts the callers.
     kind: Option<Kind<UnixListener, TcpListener>>,
-    callers: Arc<Semaphore>,
-    /// Connections whose first request is not known to have been accepted, the oldest first, each with the means to
-    /// close it.
-    strangers: VecDeque<(Caller, oneshot::Sender<()>)>,
+    places: Arc<Semaphore>,
+    /// The connections, the oldest first, each with the means to close it.
+    callers: VecDeque<(Caller, oneshot::Sender<()>)>,
     file: Option<SocketFile>,
     left: Left,
 }
 
-/// Whether a request of a connection was accepted.
+/// One connection: whether a request of it was accepted, and how many are being worked on.
 #[derive(Clone, Default)]
-pub(super) struct Caller(Arc<AtomicBool>);
+pub(super) struct Caller(Arc<(AtomicBool, AtomicUsize)>);
+
+/// Work on a request, until it is dropped.
+pub(super) struct Work(Caller);
 
 impl Caller {
-    /// A request was accepted.
-    pub(super) fn let_in(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// A request was accepted, and is worked on.
+    pub(super) fn let_in(&self) -> Work {
+        self.0.0.store(true, Ordering::Relaxed);
+        self.0.1.fetch_add(1, Ordering::Relaxed);
+        Work(self.clone())
     }
 
     fn is_known(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is done for it. It may have to read an answer yet.
+    fn is_idle(&self) -> bool {
+        self.0.1.load(Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.0.1.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -297,15 +312,18 @@ impl Connected<IncomingStream<'_, Listener>> for Caller {
 }
 
 impl Listener {
-    /// A place for one more. If there is none, the oldest connection without a request is closed.
+    /// A place for one more. If there is none, the oldest connection without a request is closed, or else the oldest
+    /// for which nothing is done: so nobody keeps others out by staying.
     async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
-        self.strangers.retain(|(caller, away)| !caller.is_known() && !away.is_closed());
-        if self.callers.available_permits() == 0
-            && let Some((_, away)) = self.strangers.pop_front()
-        {
-            let _ = away.send(());
+        self.callers.retain(|(_, away)| !away.is_closed());
+        if self.places.available_permits() == 0 {
+            let stranger = self.callers.iter().position(|(caller, _)| !caller.is_known());
+            let idle = || self.callers.iter().position(|(caller, _)| caller.is_idle());
+            if let Some((_, away)) = stranger.or_else(idle).and_then(|at| self.callers.remove(at)) {
+                let _ = away.send(());
+            }
         }
-        Arc::clone(&self.callers).acquire_owned().await.ok()
+        Arc::clone(&self.places).acquire_owned().await.ok()
     }
 }
 
@@ -340,10 +358,11 @@ impl axum::serve::Listener for Listener {
                 Ok((stream, address)) => {
                     let permit = self.place().await;
                     let (caller, (away, sent_away)) = (Caller::default(), oneshot::channel());
-                    self.strangers.push_back((caller.clone(), away));
+                    self.callers.push_back((caller.clone(), away));
                     let patience = Box::pin(sleep(FIRST_REQUEST_TIMEOUT));
-                    let sent_away = Some(sent_away);
-                    return (Connection { stream, caller, patience, sent_away, _permit: permit }, address);
+                    let connection =
+                        Connection { stream, caller, was_known: false, patience, sent_away, _permit: permit };
+                    return (connection, address);
                 }
                 // Descriptors have run out, most likely: retrying at once would only use CPU time.
                 Err(_) => sleep(Duration::from_millis(200)).await,
@@ -364,24 +383,24 @@ impl axum::serve::Listener for Listener {
 pub(super) struct Connection {
     stream: Kind<UnixStream, TcpStream>,
     caller: Caller,
+    was_known: bool,
     patience: Pin<Box<Sleep>>,
-    /// `None` once a request was accepted.
-    sent_away: Option<oneshot::Receiver<()>>,
+    sent_away: oneshot::Receiver<()>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
     /// Restarts the idle time of an accepted connection after progress, and fails a wait that has lasted too long.
     fn watch<T>(&mut self, context: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        let newly_known = self.caller.is_known() && self.sent_away.take().is_some();
+        let newly_known =
+            self.caller.is_known() && !std::mem::replace(&mut self.was_known, self.caller.is_known());
         if newly_known || (progress.is_ready() && self.caller.is_known()) {
             self.patience.as_mut().reset(Instant::now() + IDLE_TIMEOUT);
         }
         if progress.is_ready() {
             return progress;
         }
-        let away = self.sent_away.as_mut().map(|away| Pin::new(away).poll(context));
-        if matches!(away, Some(Poll::Ready(_))) {
+        if Pin::new(&mut self.sent_away).poll(context).is_ready() {
             return Poll::Ready(Err(ErrorKind::TimedOut.into()));
         }
         self.patience.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()))

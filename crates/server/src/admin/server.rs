@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::listener::{Caller, Left};
+use super::listener::{Caller, Left, Work};
 use super::{AskPools, AskShared, AskTls, Bound, Control, Endpoint, Fault, Purge, Refusal, Upgrade, metrics};
 use crate::http_service::HttpService;
 use crate::logs::{Filter, Subscription, Viewer};
@@ -218,7 +218,7 @@ async fn authorize(
     next: Next,
 ) -> Response {
     let Some((all, read)) = &shared.tokens else {
-        caller.let_in();
+        let _work = caller.let_in();
         request.extensions_mut().insert(Grant::File);
         return next.run(request).await;
     };
@@ -230,12 +230,12 @@ async fn authorize(
     if let Some(presented) = presented
         && (all.is(presented) || (may_read && request.method().is_safe()))
     {
-        caller.let_in();
+        let _work = caller.let_in();
         request.extensions_mut().insert(Grant::Token { presented, all: all.clone(), read: read.clone() });
         return next.run(request).await;
     }
     if may_read {
-        caller.let_in();
+        let _work = caller.let_in();
         let refusal = Refusal::invalid("this token may only read").at("Authorization");
         return Failure(StatusCode::FORBIDDEN, refusal.instead("present the `token` of [admin]"))
             .into_response();
@@ -392,6 +392,7 @@ fn parse<T: DeserializeOwned>(body: &[u8], example: &str) -> Result<T, Failure> 
 
 async fn log(
     State(shared): Process,
+    ConnectInfo(caller): ConnectInfo<Caller>,
     Extension(grant): Extension<Grant>,
     query: Result<Query<Vec<(String, String)>>, QueryRejection>,
 ) -> Result<Response, Failure> {
@@ -419,8 +420,8 @@ async fn log(
         control.subscribe(viewer, limit, filter).ok_or_else(full)
     });
     let subscription = subscription.await?;
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(LogStream::new(subscription, grant)))
-        .into_response())
+    let lines = LogStream::new(subscription, grant, caller.let_in());
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::new(lines)).into_response())
 }
 
 /// The known paths and methods.
@@ -451,13 +452,15 @@ struct LogStream {
     seconds: Interval,
     silent: u32,
     reported: u64,
+    /// While it lasts, the connection does not give way to others.
+    _work: Work,
 }
 
 impl LogStream {
-    fn new(subscription: Subscription, grant: Grant) -> LogStream {
+    fn new(subscription: Subscription, grant: Grant, work: Work) -> LogStream {
         let mut seconds = interval(Duration::from_secs(1));
         seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        LogStream { subscription, grant, seconds, silent: 0, reported: 0 }
+        LogStream { subscription, grant, seconds, silent: 0, reported: 0, _work: work }
     }
 }
 
