@@ -326,12 +326,17 @@ fn long_heads_for_clients_that_read_nothing_are_held_within_the_limit() {
 #[test]
 fn long_heads_for_streams_that_nobody_reads_are_held_within_the_limit() {
     let (proxy, _origin) = long_heads();
-    let mut clients: Vec<Http2> = (0..50).map(|_| Http2::to(proxy.address())).collect();
+    for _ in 0..3 {
+        assert_eq!(Conn::to(proxy.address()).get("/stored").text(), "stored");
+    }
+    let mut clients: Vec<Http2> = (0..40).map(|_| Http2::to(proxy.address())).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         (0..100).for_each(|at| _ = client.get(&format!("/{number}/{at}"), &[]));
     }
     let began = || proxy.metric("requests") + proxy.metric_of("refused", "memory");
-    within("all to have begun", || (began() >= 5000).then_some(()));
-    others_are_served(&proxy);
-    stays_within(&proxy, 50);
+    within("all to have begun", || (began() >= 4000).then_some(()));
+    // Requests in progress may have all memory that there is for those which need a backend.
+    assert_eq!(Conn::to(proxy.address()).get("/stored").text(), "stored");
+    assert!(proxy.admin(&["status"]).status.success());
+    stays_within(&proxy, 40);
 }

@@ -172,7 +172,7 @@ def _measure(options, binary, directory, started, profile, run):
         lost = beside[kind].count(None)
         result[kind] = {"usual_p99": usual, "p99": now, "visits": len(beside[kind]), "lost": lost}
         # Where requests in progress have all memory, others that need a backend are refused.
-        if kind == "stored" or profile not in ("pending", "coalesced"):
+        if kind == "stored" or profile not in ("pending", "coalesced", "late"):
             bar(f"{kind} page served", f"{lost} of {len(beside[kind])} lost", not lost)
         bar(f"p99 of the {kind} page at most {_TIMES} times", f"{usual * 1000:.0f} and {now * 1000:.0f} ms", now <= max(_TIMES * usual, _STALL))
     slowest = max(beside["admin"], default=0)

@@ -188,6 +188,12 @@ impl Account {
         self.bytes() > self.limit() / 2
     }
 
+    /// Whether handshakes hold much of that: those that do not go on give way. Clients on slow lines need three
+    /// seconds for one, whatever others hold.
+    pub(crate) fn is_crowded_by_handshakes(&self) -> bool {
+        self.is_crowded() && self.of(Held::Handshakes) > self.limit() / 8
+    }
+
     /// Whether so much is held that only those who hold little find room.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.bytes() > self.limit() / 4 * 3

@@ -50,9 +50,10 @@ pub struct SessionLimits {
 /// then.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// How long a client may take nothing under memory pressure. The system of one that reads 20 KiB a second may
-/// show it every ten or twenty seconds: it takes more when half of its buffers are free.
-const STILL_UNDER_PRESSURE: Duration = Duration::from_secs(30);
+/// How long a client may take nothing under memory pressure. The system of one that reads 40 KiB a second may
+/// show it once in more than half a minute: it takes more when a large part of its buffers is free, and these
+/// grow to megabytes.
+const STILL_UNDER_PRESSURE: Duration = Duration::from_secs(60);
 
 impl SessionLimits {
     /// The rate at which a client must take a response now. `presses` is whether there is [memory

@@ -25,6 +25,9 @@ pub enum Ending {
     Now,
 }
 
+/// Bytes of a part of a request that are not in the way of others.
+const LITTLE: usize = 4 << 10;
+
 /// The sessions of one core.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
@@ -54,8 +57,8 @@ struct Entry {
     rests: u64,
     /// Whether it has had a request before, and nothing of another one has come.
     is_kept: bool,
-    /// Whether a part of one has come.
-    is_partial: bool,
+    /// Bytes of memory that the part of one takes that has come.
+    part: usize,
     /// Whether it is to end as soon as it waits for a request, for the sake of another connection.
     gives_way: bool,
 }
@@ -98,7 +101,7 @@ impl Sessions {
             requests: 0,
             rests: 0,
             is_kept: false,
-            is_partial: false,
+            part: 0,
             gives_way: false,
         };
         Membership { slot: self.entries.borrow_mut().insert(entry), sessions: self.clone() }
@@ -142,11 +145,11 @@ impl Sessions {
     }
 
     /// The same for all sessions in which a part of a request has come and the rest is due for so long: where
-    /// memory is scarce, theirs is for requests that are whole.
+    /// memory is scarce, theirs is for requests that are whole. Not of one that takes little.
     pub(crate) fn end_unfinished(&self, now: Moment) {
         let mut entries = self.entries.borrow_mut();
         let is_late =
-            |entry: &Entry| entry.rests > 0 && entry.is_partial && now.since(entry.since) >= STALLED;
+            |entry: &Entry| entry.rests > 0 && entry.part > LITTLE && now.since(entry.since) >= STALLED;
         entries.iter_mut().filter(|(_, entry)| is_late(entry)).for_each(|(_, entry)| entry.give_way());
     }
 
@@ -201,7 +204,7 @@ impl Membership {
     /// connection. A request whose first bytes have arrived on `conn` saves it.
     #[inline]
     pub(crate) fn gives_way(&self, conn: &mut Conn, requests: u32, is_partial: bool) -> bool {
-        if !self.rests(requests, is_partial) {
+        if !self.rests(requests, is_partial, conn.input_memory()) {
             return false;
         }
         let is_saved = !is_partial && matches!(conn.unread(), Unread::Data);
@@ -212,14 +215,15 @@ impl Membership {
     }
 
     #[inline]
-    fn rests(&self, requests: u32, is_partial: bool) -> bool {
+    fn rests(&self, requests: u32, is_partial: bool, memory: usize) -> bool {
         let rests = self.sessions.rests.get() + 1;
         self.sessions.rests.set(rests);
         let entry = &mut self.sessions.entries.borrow_mut()[self.slot];
         if is_partial && (entry.is_kept || entry.requests != requests) {
             entry.since = Moment::now();
         }
-        (entry.is_kept, entry.is_partial) = (requests > 0 && !is_partial, is_partial);
+        entry.is_kept = requests > 0 && !is_partial;
+        entry.part = if is_partial { memory } else { 0 };
         (entry.rests, entry.requests) = (rests, requests);
         entry.gives_way
     }
@@ -258,26 +262,36 @@ mod tests {
     use super::*;
     use sandarac_test_support::within;
 
+    /// Bytes of a part that is in the way.
+    const PART: usize = LITTLE + 1;
+
     /// Regression: heads that were not finished kept their places for ten seconds.
     #[test]
     fn a_session_with_a_part_of_a_head_is_not_idle_and_its_request_is_due() {
         let sessions = Rc::new(Sessions::default());
         let session = sessions.enter(Waker::noop());
         sessions.end_unfinished(Moment::now());
-        assert!(!session.rests(0, true));
+        assert!(!session.rests(0, true, PART));
         sessions.end_unfinished(Moment::now().plus(STALLED));
-        assert!(session.rests(0, true));
+        assert!(session.rests(0, true, PART));
+        session.works();
+        // One that takes little is not in the way, and its client may be on a slow line.
+        assert!(!session.rests(0, true, LITTLE));
+        sessions.end_unfinished(Moment::now().plus(STALLED));
+        assert!(!session.rests(0, true, LITTLE));
         session.works();
         let stalls = |moment: Moment| sessions.end_stalled(moment.plus(STALLED));
         let began = Moment::now();
-        assert!(!session.rests(0, true) && !sessions.end_longest_idle() && !sessions.end_stalled(began));
-        assert!(stalls(Moment::now()) && session.rests(0, true));
+        assert!(
+            !session.rests(0, true, PART) && !sessions.end_longest_idle() && !sessions.end_stalled(began)
+        );
+        assert!(stalls(Moment::now()) && session.rests(0, true, PART));
         // A later request has as long, from its first byte on.
         session.works();
-        assert!(!session.rests(1, false));
+        assert!(!session.rests(1, false, PART));
         within("the clock to tick", || (Moment::now() > began).then_some(()));
-        assert!(!session.rests(1, true) && !stalls(began));
-        assert!(!session.rests(1, true) && stalls(Moment::now()));
+        assert!(!session.rests(1, true, PART) && !stalls(began));
+        assert!(!session.rests(1, true, PART) && stalls(Moment::now()));
     }
 
     #[test]
@@ -286,26 +300,28 @@ mod tests {
         let [first, second, third] = std::array::from_fn(|_| sessions.enter(Waker::noop()));
         assert!(!sessions.end_longest_idle(), "none rests");
         assert!(
-            !first.rests(0, false) && !sessions.end_longest_idle() && !sessions.end_stalled(Moment::now()),
+            !first.rests(0, false, PART)
+                && !sessions.end_longest_idle()
+                && !sessions.end_stalled(Moment::now()),
             "its request may be on its way"
         );
         for session in [&first, &second, &third, &first] {
-            assert!(!session.rests(1, false));
+            assert!(!session.rests(1, false, PART));
         }
         third.works();
         assert!(sessions.end_longest_idle());
-        assert!(second.rests(1, false) && !third.rests(1, false) && !first.rests(1, false));
+        assert!(second.rests(1, false, PART) && !third.rests(1, false, PART) && !first.rests(1, false, PART));
         assert_eq!(sessions.count.load(Relaxed), 3);
         drop(second);
         // Another takes its slot.
         let fourth = sessions.enter(Waker::noop());
-        assert!(!fourth.rests(1, false));
+        assert!(!fourth.rests(1, false, PART));
         for session in [&third, &first, &fourth] {
-            assert!(sessions.end_longest_idle() && session.rests(1, false));
+            assert!(sessions.end_longest_idle() && session.rests(1, false, PART));
         }
         assert!(!sessions.end_longest_idle(), "each has been told once");
         fourth.works();
-        assert!(!fourth.rests(1, false), "one that was given a request stays");
+        assert!(!fourth.rests(1, false, PART), "one that was given a request stays");
         drop((first, third, fourth));
         assert_eq!((sessions.count(), sessions.count.load(Relaxed)), (0, 0));
     }

@@ -134,7 +134,9 @@ impl Http2Client {
             self.stage = Stage::Sent;
             let block = std::mem::take(&mut self.block);
             let mut streams = self.stream.streams.borrow_mut();
-            if streams.has_room_for_heads() || self.peer.holder.has_room(block.len()) {
+            if streams.has_room_for_heads()
+                || streams.takes_head(block.len()) && self.peer.holder.has_room(block.len())
+            {
                 streams.send_head(self.stream.id, &block, ends);
             } else {
                 // The client takes no heads, and there is no room for more.

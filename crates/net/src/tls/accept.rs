@@ -40,7 +40,7 @@ pub(crate) async fn accept(
     holder: &Holder,
 ) -> Result<(TlsStream<ServerSide>, TlsPeer), HandshakeFault> {
     let handshakes = &sessions.handshakes;
-    if !holder.may_look_ahead() {
+    if holder.account().is_crowded_by_handshakes() {
         handshakes.end_stalled();
     }
     let mut held = holder.lease_handshake(HANDSHAKE).ok_or(HandshakeFault::Crowded)?;

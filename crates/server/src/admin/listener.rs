@@ -32,8 +32,8 @@ const MAX_CONNECTIONS: usize = 64;
 /// How long a connection may take until its first request is accepted, including the time for anything else.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it may be idle in both directions after that.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long it may be idle in both directions after that: longer than an upgrade takes to be answered.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A bound admin endpoint that is not served yet. Dropping it removes the file of a Unix socket.
 pub struct Bound {

@@ -4,7 +4,7 @@ use std::io;
 
 use sandarac_wire::h2::ErrorCode;
 
-use super::Streams;
+use super::{CONNECTION_QUEUE, Streams};
 
 /// Bytes of heads that wait for the socket. Above this, interim responses are dropped: they are optional (RFC 9110 §15.2). Others
 /// need room in the account.
@@ -28,6 +28,11 @@ impl Streams {
         self.wire.reset(id, ErrorCode::ENHANCE_YOUR_CALM, &mut self.out);
         self.lose(id, io::ErrorKind::TimedOut);
         self.wake_session();
+    }
+
+    /// Whether a head of so many bytes is within what may wait for one connection.
+    pub(in crate::http2) fn takes_head(&self, bytes: usize) -> bool {
+        self.out.len() + bytes <= CONNECTION_QUEUE
     }
 
     /// Sends an interim response.
