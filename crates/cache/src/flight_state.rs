@@ -156,6 +156,6 @@ pub(crate) struct LandedFlight {
     pub(crate) key: Key,
     pub(crate) begun: Begun,
     pub(crate) flying: Option<Arc<Flying>>,
-    /// What another store knew of the object, if it comes from one.
+    /// The standing of an object that comes from another store.
     pub(crate) standing: Option<Standing>,
 }

@@ -1,4 +1,4 @@
-//! What a store forgets on request, and the stores of other processes that have to forget it too.
+//! Purges and bans in a form that can be passed on, and the stores of other processes that get them.
 
 use crate::{Key, Tag};
 
@@ -11,7 +11,7 @@ pub enum Purge {
     Soft,
 }
 
-/// What is forgotten.
+/// The objects that are forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forgotten {
     /// The objects of a key.

@@ -1,6 +1,6 @@
-//! What a store knows of an object's worth.
+//! The standing of an object: its worth, as one store tells another.
 
-/// What the store that an object comes from knew of its worth.
+/// The worth of an object, as the store knew it that it comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
     /// Whether it was in the main queue.

@@ -453,7 +453,7 @@ pub struct Reloaded {
     pub warnings: Vec<String>,
 }
 
-/// What is to take over.
+/// The process that is to take over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upgrade {

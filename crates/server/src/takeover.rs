@@ -100,7 +100,7 @@ pub(crate) struct Offer {
     pub(crate) has_marker: bool,
 }
 
-/// What a cache forgets: [`sandarac_cache::Forgotten`].
+/// [`Forgotten`] as a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {

@@ -8,7 +8,7 @@
 //! The records are those of [`sandarac_cache::Records`], little-endian as all numbers. Their times are relative to the
 //! time in the head.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +20,13 @@ use crate::human::{bytes, count, lasting};
 
 const HEAD: &[u8; 19] = b"Sandarac objects 1\n";
 
+/// Bytes that are read and written at a time.
+const BUFFER: usize = 256 << 10;
+
 /// Clocks are corrected by less.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
-/// What has been written or read.
+/// The amount of what has been written or read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     /// Objects, and bytes of their records.
@@ -37,7 +40,7 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    /// What has come within `time`, in words.
+    /// The amount in words, and the time that it took.
     pub(super) fn said(&self, time: Duration) -> String {
         let mut said = format!(
             "{} of {} in {}",
@@ -56,7 +59,8 @@ impl Amount {
 }
 
 /// Moves the objects of a store to `out`. What cannot be written is gone, too.
-pub(super) fn write(store: &Store, mut out: impl Write) -> io::Result<Amount> {
+pub(super) fn write(store: &Store, out: impl Write) -> io::Result<Amount> {
+    let mut out = BufWriter::with_capacity(BUFFER, out);
     let now = wall();
     let (records, most) = (Records::default(), store.largest_record());
     let (mut so_far, mut written) = (TakenOut::default(), Amount::default());
@@ -85,18 +89,19 @@ pub(super) fn drop_all(store: &Store) {
     while store.take_out(&mut so_far).is_some() {}
 }
 
-/// Puts the objects that come from `input` into a store, until they end or `is_over`. Purges and bans since
-/// `begun` apply to them.
+/// Puts the objects that come from `input` into a store, until they end. Purges and bans since `begun` apply to
+/// them.
 ///
 /// # Errors
 /// `InvalidData` if these are no objects, or from a time to come; `UnexpectedEof` if they break off. What came before
 /// stays.
 pub(super) fn read(
     store: &Arc<Store>,
-    mut input: impl BufRead,
+    input: impl Read,
     begun: Begun,
     amount: &mut Amount,
 ) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(BUFFER, input);
     let mut head = [0; HEAD.len() + 8];
     input.read_exact(&mut head)?;
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what);

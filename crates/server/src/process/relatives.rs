@@ -54,7 +54,7 @@ impl Marker {
     }
 }
 
-/// What a process knows from which another one takes over.
+/// The knowledge of a process from which another one takes over.
 struct Leaving {
     /// The marker when the other one had not begun to serve.
     marker: u64,

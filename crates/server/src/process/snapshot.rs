@@ -3,7 +3,7 @@
 //! A process that reads the file removes it first: after a crash, objects would come back that have been purged.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +15,6 @@ use sandarac_cache::{Begun, Store};
 use super::objects::{self, Amount};
 use super::relatives::spawn;
 use crate::stderr::print_line;
-
-/// Bytes that are read and written at a time.
-const BUFFER: usize = 256 << 10;
 
 /// Moves the objects of a store to the file at `path`, and says so.
 pub(super) fn save(store: &Store, path: &Path) {
@@ -37,10 +34,10 @@ pub(super) fn save(store: &Store, path: &Path) {
 }
 
 fn write(store: &Store, path: &Path) -> io::Result<Amount> {
-    // What a process left that was killed while it wrote.
+    // A process that was killed while it wrote has left it.
     _ = fs::remove_file(path);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    objects::write(store, BufWriter::with_capacity(BUFFER, file))
+    objects::write(store, file)
 }
 
 /// Begins to put the objects from the file at `path` into a store, if there is one. Purges and bans since
@@ -57,7 +54,7 @@ pub(super) fn begin_reading(store: &Arc<Store>, path: PathBuf, begun: Begun) {
     let store = store.clone();
     spawn("snapshot", move || {
         let (started, mut amount) = (Instant::now(), Amount::default());
-        let ended = objects::read(&store, BufReader::with_capacity(BUFFER, file), begun, &mut amount);
+        let ended = objects::read(&store, file, begun, &mut amount);
         let (path, came) = (path.display(), amount.said(started.elapsed()));
         print_line(match ended {
             Ok(()) => format!("sandarac: the cache is back from {path}: {came}"),

@@ -1,7 +1,6 @@
 //! The hand-over to a new process: its start, what it is given, and what becomes of this one.
 
 use std::ffi::OsString;
-use std::io::{BufReader, BufWriter};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -125,8 +124,7 @@ impl ProcessState {
         let (store, moving) = (self.shared.store.clone(), self.is_moving.clone());
         moving.send_replace(true);
         let moves = spawn("objects", move || {
-            if let Some(Err(error)) =
-                own.map(|stream| objects::write(&store, BufWriter::with_capacity(BUFFER, stream)))
+            if let Some(Err(error)) = own.map(|stream| objects::write(&store, stream))
                 && error.kind() != std::io::ErrorKind::BrokenPipe
             {
                 failed("the cache has not moved as a whole", error);
@@ -232,7 +230,7 @@ pub(super) struct Predecessors {
 /// Takes the objects of process `pid` from `stream`, and says so.
 fn take_objects(store: &Arc<Store>, stream: UnixStream, pid: u32, begun: Begun) {
     let (started, mut amount) = (Instant::now(), Amount::default());
-    let ended = objects::read(store, BufReader::with_capacity(BUFFER, stream), begun, &mut amount);
+    let ended = objects::read(store, stream, begun, &mut amount);
     let came = amount.said(started.elapsed());
     print_line(match ended {
         Ok(()) => format!("sandarac: the cache of process {pid} has come over: {came}"),
@@ -241,9 +239,6 @@ fn take_objects(store: &Arc<Store>, stream: UnixStream, pid: u32, begun: Begun) 
         }
     });
 }
-
-/// Bytes that are sent and received at a time.
-const BUFFER: usize = 256 << 10;
 
 /// A process that is to take over.
 struct Successor {
