@@ -120,7 +120,7 @@ fn check_reads_tables_of_classes() {
     let dir = TempDir::new();
     let path = dir.path().join("classes");
     let pool = format!("balance = \"resume\"\nclass = {{ file = \"{}\" }}\n[[route]]", path.display());
-    let text = site("http://127.0.0.1:9", "", "").replace("[[route]]", &pool);
+    let text = by_whoever(&site("http://127.0.0.1:9", "", "").replace("[[route]]", &pool));
     let missing = sandarac().config(text.clone()).arg("check").run().success();
     assert!(missing.stderr.contains("warning: no request has a class yet"), "{missing:?}");
     std::fs::write(&path, "/blog blog\n/shop\n").unwrap();
@@ -136,7 +136,7 @@ fn check_reads_the_secret_of_the_shared_tier() {
     let dir = TempDir::new();
     let path = dir.path().join("secret");
     let tier = format!("[cache.shared]\nservers = \"10.0.0.1\"\nsecret_file = \"{}\"", path.display());
-    let text = site("http://127.0.0.1:9", "", &tier);
+    let text = by_whoever(&site("http://127.0.0.1:9", "", &tier));
     let missing = sandarac().config(text.clone()).arg("check").run().failure().stderr;
     assert!(missing.contains(&format!("error: cannot read {}: No such file", path.display())), "{missing}");
     assert!(missing.contains(&format!("secret_file = \"{}\"", path.display())), "{missing}");
@@ -152,6 +152,11 @@ fn check_reads_the_secret_of_the_shared_tier() {
     permit(0o644);
     let open = sandarac().config(text).arg("check").run().success().stderr;
     assert!(open.starts_with("warning: every user of this machine may read"), "{open}");
+}
+
+/// The configuration with whoever runs the tests as its user: if that is root, it is meant.
+fn by_whoever(text: &str) -> String {
+    format!("user = \"{}\"\n{text}", rustix::process::geteuid().as_raw())
 }
 
 #[test]

@@ -67,6 +67,7 @@ mod tls_origins;
 mod tunnels;
 mod unsafe_pool;
 mod upgrades;
+mod users;
 mod validation;
 mod variants;
 mod versions;

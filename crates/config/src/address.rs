@@ -100,37 +100,48 @@ impl Text for Mode {
     }
 }
 
-/// A group of users, by name or by number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group(Box<str>);
+/// Defines the name of an account of the system: of a user, or of a group of users.
+macro_rules! account {
+    ($(#[$doc:meta])* $account:ident, $name:literal, $form:literal, $examples:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $account(Box<str>);
 
-impl Group {
-    /// The name or the number.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+        impl $account {
+            /// The name or the number.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Text for $account {
+            fn form() -> Kind {
+                Kind::Text { name: $name, form: $form, examples: $examples }
+            }
+
+            fn from_text(text: &str) -> Result<$account, Complaint> {
+                let is_name = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.@\\$".contains(c));
+                match is_name && text.len() <= 256 {
+                    true => Ok($account(text.into())),
+                    false => Err(Complaint::new(format!("{text:?} is not {}", $account::form().words()))),
+                }
+            }
+
+            fn text(&self) -> String {
+                self.0.to_string()
+            }
+        }
+    };
 }
 
-impl Text for Group {
-    fn form() -> Kind {
-        Kind::Text {
-            name: "group",
-            form: "the name or the number of a group of users",
-            examples: &["www-data", "33"],
-        }
-    }
+account! {
+    /// A group of users, by name or by number.
+    Group, "group", "the name or the number of a group of users", &["www-data", "33"]
+}
 
-    fn from_text(text: &str) -> Result<Group, Complaint> {
-        let is_name = !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.@\\$".contains(c));
-        match is_name && text.len() <= 256 {
-            true => Ok(Group(text.into())),
-            false => Err(Complaint::new(format!("{text:?} is not {}", Group::form().words()))),
-        }
-    }
-
-    fn text(&self) -> String {
-        self.0.to_string()
-    }
+account! {
+    /// A user, by name or by number.
+    User, "user", "the name or the number of a user", &["www-data", "33"]
 }
 
 /// A network, as `10.0.0.0/8`, a single address, or `unix` for peers on a Unix socket.

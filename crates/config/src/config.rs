@@ -6,7 +6,7 @@ use sandarac_message::caching::Profile;
 use sandarac_message::target::Scheme;
 use sandarac_policy::{ByteSize, Routes};
 
-use crate::address::{ListenAddress, Network};
+use crate::address::{ListenAddress, Network, User};
 use crate::pool::PoolConfig;
 use crate::section::{Admin, Dns, Forwarded, Limits, Log, Purge, Timeouts};
 use crate::shared::SharedConfig;
@@ -39,6 +39,8 @@ pub struct Config {
     pub admin: Admin,
     /// The logs.
     pub log: Log,
+    /// The user whose rights the process keeps; `None` for the one who starts it.
+    pub user: Option<User>,
     /// How many cores to use; `None` for all.
     pub threads: Option<u32>,
 }

@@ -55,6 +55,9 @@ pub fn explain(config: &Config) -> String {
     if !networks.is_empty() {
         line(format!("PURGE is allowed from {}.", networks.join(", ")));
     }
+    if let Some(user) = &config.user {
+        line(format!("Started by root, it runs as user {}.", user.as_str()));
+    }
     if let Some(listen) = &config.admin.listen {
         line(format!("Admin interface on {listen}."));
     }
@@ -510,6 +513,7 @@ impl Config {
     /// The names of the settings that differ from those of `running` and take effect only with a restart.
     pub fn needs_restart(&self, running: &Config) -> Vec<&'static str> {
         let changes = [
+            ("user", self.user != running.user),
             ("threads", self.threads != running.threads),
             ("admin.listen", self.admin.listen != running.admin.listen),
             ("admin.mode", self.admin.mode != running.admin.mode),

@@ -4,7 +4,7 @@ use sandarac_message::target::Scheme;
 use sandarac_policy::{FileName, HostPattern, MethodName, PathPattern, PathReading, Symlinks, Template};
 use std::time::Duration;
 
-use crate::address::{ListenAddress, Mode, Network};
+use crate::address::{ListenAddress, Mode, Network, User};
 use crate::compress::CompressChoice;
 use crate::definition::{Value, settings};
 use crate::edits::EditSettings;
@@ -26,6 +26,9 @@ use crate::value::{Map, Text, choice};
 settings! {
     /// The whole file.
     pub(crate) struct File {
+        /// The user whose rights the process keeps when root starts it: it takes them before it opens anything but this file, so
+        /// that what works at a start works at each reload, too. Of root's rights it keeps that to listen on ports below 1024.
+        user: Option<User> = None, unset "the one who starts it" "\"www-data\"" => fixed;
         /// How many cores to use.
         threads: Option<Bounded<1, 1024>> = None, unset "all cores" "4" => fixed;
         /// Listeners for clients; at least one.

@@ -64,6 +64,8 @@ pub struct Flags {
     pub token: Option<AdminToken>,
     /// The token that a command presents to the process of a configuration; used if that has no token itself.
     pub presented: Option<AdminToken>,
+    /// `--user`: `user`.
+    pub user: Option<String>,
     /// `--threads`: `threads`.
     pub threads: Option<u32>,
     /// `--cache-profile`: `[cache] profile`.
@@ -154,6 +156,9 @@ pub(crate) fn overlay(file: &mut File, flags: &Flags, report: &mut Report) {
             from,
             token.map(|token| file.admin.token = file.admin.token.take().or(says_nothing.then_some(token))),
         );
+    }
+    if let Some(text) = &flags.user {
+        put("--user", Text::from_text(text).map(|user| file.user = Some(user)));
     }
     if let Some(threads) = flags.threads {
         put("--threads", Bounded::checked(threads.into()).map(|threads| file.threads = Some(threads)));

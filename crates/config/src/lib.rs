@@ -38,7 +38,7 @@ mod tls;
 mod value;
 mod warnings;
 
-pub use address::{Group, ListenAddress, Mode, NameServer, Network, contains};
+pub use address::{Group, ListenAddress, Mode, NameServer, Network, User, contains};
 pub use classify::{TABLE_BYTES, TableError, classifier, read_class_table};
 pub use config::{Cache, Config, Listener, SpoolConfig};
 pub use diagnostics::{Diagnostic, Diagnostics, Severity, Warning};

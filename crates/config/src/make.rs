@@ -179,6 +179,7 @@ fn config(file: File, source: &Arc<SourceText>, report: &mut Report) -> Config {
         purge: file.purge,
         admin: file.admin,
         log: file.log,
+        user: file.user,
         threads: file.threads.map(|threads| threads.get()),
     }
 }

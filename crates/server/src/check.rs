@@ -22,6 +22,7 @@ use crate::php_fpm;
 use crate::process::{core_count, descriptors};
 use crate::stderr::print_line;
 use crate::tls::{self, LoadedTls, TlsState};
+use crate::user;
 
 /// Reads the file at `path`; the admin token may come from elsewhere.
 pub fn load(path: &Path, token: Option<AdminToken>) -> Result<(Config, Vec<Warning>), Failure> {
@@ -95,6 +96,8 @@ fn find_mistakes(
 ) -> Result<(Config, LoadedTls, String), Failure> {
     let (config, found) = load(&args.config, cli::token("", None)?)?;
     warnings.extend(found.iter().map(ToString::to_string));
+    warnings.extend(user::warning(&config).map(str::to_owned));
+    user::look_as_user(&config, &args.config)?;
     check_tables(&config, warnings)?;
     if let Some((_, found)) = credentials(&config)? {
         warnings.extend(found.iter().map(ToString::to_string));

@@ -35,3 +35,4 @@ pub mod stderr;
 mod takeover;
 mod tls;
 pub mod top;
+mod user;

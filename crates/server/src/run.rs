@@ -20,10 +20,15 @@ use crate::startup_messages;
 use crate::stderr::print_line;
 use crate::takeover::Takeover;
 use crate::tls::TlsFaults;
+use crate::user;
 
 /// Runs the accelerator that `config` describes until it is stopped. A reload uses `args`.
 pub fn run(config: Config, args: &RunArgs) -> Result<(), Failure> {
     panic_report::install();
+    if let Some(warning) = user::warning(&config) {
+        print_line(warning);
+    }
+    user::become_user(&config, args.config.as_deref())?;
     let failed = |what: &str, error: io::Error| Failure::Failed(format!("{what}: {error}"));
     let takeover = match Takeover::of_parent().map_err(|error| failed("cannot take over", error))? {
         None if args.take_over => asked_takeover::ask(&config)?,

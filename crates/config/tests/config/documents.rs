@@ -158,7 +158,7 @@ fn settings_that_need_a_restart_are_those_that_a_reload_reports() {
             fixed.push(format!("{path}{}", setting.name));
         }
     });
-    assert_eq!(fixed, ["threads", "admin.listen", "admin.mode", "admin.group"]);
+    assert_eq!(fixed, ["user", "threads", "admin.listen", "admin.mode", "admin.group"]);
 }
 
 #[test]

@@ -56,6 +56,7 @@ fn flags_count_more_than_the_file() {
         admin: Some("/run/a.sock".to_owned()),
         presented: None,
         token: Some(token("0123456789abcdef\n")),
+        user: Some("www-data".to_owned()),
         threads: Some(4),
         profile: Some("rfc".to_owned()),
     };
@@ -70,6 +71,7 @@ fn flags_count_more_than_the_file() {
     assert_eq!(config.cache.profile, Profile::Rfc);
     assert_eq!(config.admin.listen, Some(ListenAddress::Unix("/run/a.sock".into())));
     assert_eq!(config.admin.token.as_deref(), Some("0123456789abcdef"));
+    assert_eq!(config.user.as_ref().map(|user| user.as_str()), Some("www-data"));
     assert_eq!(config.threads, Some(4));
     let Action::Forward(Forward { cache: Some(rule), .. }) = &config.routes.all()[0].action else { panic!() };
     assert_eq!(rule.policy.grace, Duration::from_secs(30));

@@ -209,8 +209,8 @@ fn what_needs_a_restart_is_named() {
     let with = |more: &str| load(&format!("{more}\n{BASE}[[route]]\npool = \"app\"\n"));
     let running = with("");
     assert!(with("cache.memory = \"1GiB\"").needs_restart(&running).is_empty());
-    let other = with("threads = 3\nadmin.listen = \"unix:/run/x.sock\"");
-    assert_eq!(other.needs_restart(&running), ["threads", "admin.listen"]);
+    let other = with("user = \"33\"\nthreads = 3\nadmin.listen = \"unix:/run/x.sock\"");
+    assert_eq!(other.needs_restart(&running), ["user", "threads", "admin.listen"]);
 }
 
 #[test]

@@ -82,6 +82,7 @@ proptest! {
             php: memory.clone(),
             php_fpm: memory.clone(),
             sockets: memory.clone(),
+            user: memory.clone(),
             balance: memory.clone(),
             memcached: memory.clone().into_iter().collect(),
             shared_secret: memory.clone(),

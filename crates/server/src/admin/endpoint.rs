@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use sandarac_config::ListenAddress;
@@ -17,18 +18,37 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// The default socket of a process and its subcommands: in `/run` for root, in the user's runtime directory for
-    /// other users, or in a directory of their own in the directory for temporary files.
+    /// The name of a default socket in its directory.
+    pub(crate) const SOCKET: &str = "admin.sock";
+
+    /// The default socket of a process and its subcommands: in `/run` for root and for the user to whom root gave the directory
+    /// there, in the user's runtime directory for other users, or in a directory of their own in the directory for temporary files.
     pub fn standard() -> Endpoint {
         let uid = rustix::process::getuid();
+        let is_given = || {
+            let metadata = std::fs::symlink_metadata(Endpoint::directory_of_root());
+            metadata.is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == uid.as_raw())
+        };
+        if uid.is_root() || is_given() {
+            return Endpoint::of_root();
+        }
         let runtime =
             std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match runtime {
-            _ if uid.is_root() => PathBuf::from("/run/sandarac"),
             Some(runtime) => runtime.join("sandarac"),
             None => std::env::temp_dir().join(format!("sandarac-{}", uid.as_raw())),
         };
-        Endpoint::Unix(directory.join("admin.sock"))
+        Endpoint::Unix(directory.join(Endpoint::SOCKET))
+    }
+
+    /// The default socket of root.
+    pub(crate) fn of_root() -> Endpoint {
+        Endpoint::Unix(Endpoint::directory_of_root().join(Endpoint::SOCKET))
+    }
+
+    /// The directory of [`of_root`](Endpoint::of_root).
+    pub(crate) fn directory_of_root() -> &'static Path {
+        Path::new("/run/sandarac")
     }
 
     /// The configured one, or else the default.

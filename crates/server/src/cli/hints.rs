@@ -19,7 +19,7 @@ const VARNISHD: [(&str, &str); 10] = [
     ("-p", "settings are in a configuration, -c FILE; `sandarac config --defaults` prints them all"),
     (
         "-j",
-        "leave it out: sandarac needs no rights but those to its ports; the service manager can take them away",
+        "varnishd's -j is --user here, for a start by root: the process keeps only the right to its ports",
     ),
     ("-P", "there is no PID file: the service manager knows the process"),
 ];

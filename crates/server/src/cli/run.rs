@@ -82,6 +82,9 @@ pub struct RunArgs {
     /// with its last connection. `sandarac upgrade` does the same from the other side
     #[arg(long)]
     pub take_over: bool,
+    /// The user whose rights to keep when root starts this, such as www-data
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
     /// How many cores to use (default: all)
     #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
@@ -128,6 +131,7 @@ impl RunArgs {
             shared_secret: absolute("--shared-secret", self.shared_secret.as_deref())?,
             grace: self.grace.clone(),
             admin: self.admin.clone(),
+            user: self.user.clone(),
             threads: self.threads,
             profile: self.cache_profile.clone(),
         })

@@ -14,6 +14,7 @@ use super::objects::{self, Amount};
 use super::relatives::spawn;
 use super::state::ProcessState;
 use crate::admin::{Refusal, Upgrade, Upgraded};
+use crate::human::lasting;
 use crate::service_manager;
 use crate::stderr::print_line;
 use crate::takeover::{Line, Message, Offer, OfferedListener, Older, PROMPT, Secret, TAKES_OVER};
@@ -40,7 +41,7 @@ impl ProcessState {
                     None => Successor::start(),
                     Some(name) => Successor::at(name),
                 };
-                successor.and_then(|successor| self.hand_over(successor))
+                successor.and_then(|successor| self.hand_over(successor, PATIENCE))
             }
         };
         match &outcome {
@@ -52,9 +53,10 @@ impl ProcessState {
         outcome
     }
 
-    /// Hands over to a process.
-    fn hand_over(&self, Successor { pid, line, child }: Successor) -> Result<Upgraded, Refusal> {
-        if let Err(error) = self.offer(&line).and_then(|()| line.expect_ready(PATIENCE)) {
+    /// Hands over to a process, if it serves in time.
+    fn hand_over(&self, successor: Successor, patience: Duration) -> Result<Upgraded, Refusal> {
+        let Successor { pid, line, child } = successor;
+        if let Err(error) = self.offer(&line).and_then(|()| line.expect_ready(patience)) {
             // One that asked ends by itself when the line does.
             let (ended, status) = match child {
                 None => ("", String::new()),
@@ -67,7 +69,7 @@ impl ProcessState {
             };
             return Err(Refusal::failed(match error.kind() {
                 std::io::ErrorKind::WouldBlock => {
-                    format!("process {pid} did not serve within {} s{ended}", PATIENCE.as_secs())
+                    format!("process {pid} did not serve within {}{ended}", lasting(patience.as_secs_f64()))
                 }
                 std::io::ErrorKind::InvalidData => {
                     format!("process {pid} is no sandarac that can take over ({error}){ended}")
@@ -269,5 +271,30 @@ impl Successor {
         };
         let (line, pid) = Line::to(name).map_err(failed)?;
         Ok(Successor { pid, line, child: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use sandarac_config::Config;
+    use sandarac_test_support::{Address, Conn, get};
+
+    #[test]
+    fn a_program_that_hangs_is_ended_and_changes_nothing() {
+        let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nanswer = { status = 200 }\n";
+        let (config, _) = Config::from_toml("test.toml", text).unwrap();
+        let process = Process::start(config, None).unwrap();
+        let (line, theirs) = Line::pair().unwrap();
+        let child = Command::new("sleep").arg("60").stdin(Stdio::from(theirs)).spawn().unwrap();
+        let pid = child.id();
+        let hanging = Successor { pid, line, child: Some(child) };
+        let refused = process.state.hand_over(hanging, Duration::from_millis(100)).unwrap_err();
+        let expected = format!("process {pid} did not serve within 0.1 s, and was ended");
+        assert!(refused.to_string().contains(&expected), "{refused}");
+        let address = Address::parse(&process.listeners()[0].to_string());
+        Conn::to(&address).exchange(&get("/")).expect(200);
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
 }
