@@ -9,7 +9,7 @@ use sandarac_test_support::{
 };
 
 use crate::service_manager::ServiceManager;
-use crate::{sandarac, site};
+use crate::{pool, sandarac, site};
 
 /// The process that answers the admin interface.
 fn pid(proxy: &Sandarac) -> u64 {
@@ -93,6 +93,37 @@ fn the_cache_goes_along_and_so_do_purges_at_the_old_process() {
     old.exchange(&request("POST", "/edited").body("new")).expect(200);
     assert!(!new.get("/edited").expect(200).is_hit());
     assert!(new.get("/page").expect(200).is_hit());
+}
+
+/// Regression: a backend that was drained to be repaired got requests after an upgrade.
+#[test]
+fn orders_about_backends_hold_at_the_new_process() {
+    let origins: Vec<Origin> = (0..3).map(|_| Origin::new(|_| reply(200).cache("no-store"))).collect();
+    let urls: Vec<String> = origins.iter().map(Origin::url).collect();
+    let proxy = sandarac().config(pool(&urls[..2], "")).start();
+    proxy.admin(&["pool", "add", "app", &urls[2], "--weight", "3"]).success();
+    proxy.admin(&["pool", "remove", "app", &urls[0]]).success();
+    proxy.admin(&["pool", "drain", "app", &urls[1]]).success();
+    for _ in 0..2 {
+        proxy.admin(&["upgrade"]).success();
+        (0..4).for_each(|_| drop(proxy.get("/").expect(200)));
+        let backends = &proxy.admin_json(&["pools", "--json"])["pools"][0]["backends"];
+        let said = backends.as_array().unwrap().iter().map(|backend| {
+            (
+                backend["address"].as_str().unwrap(),
+                backend["weight"].clone(),
+                backend["state"].as_str().unwrap(),
+            )
+        });
+        assert_eq!(
+            said.collect::<Vec<_>>(),
+            [(&*urls[1], 1.into(), "draining"), (&*urls[2], 3.into(), "healthy")]
+        );
+    }
+    assert_eq!(origins.iter().map(|origin| origin.requests().len()).collect::<Vec<_>>(), [0, 0, 8]);
+    // And can be taken back there.
+    proxy.admin(&["pool", "drain", "app", &urls[1], "--undo"]).success();
+    proxy.admin(&["pool", "add", "app", &urls[0]]).success();
 }
 
 /// Regression: a process without connections ended while its cache was on the way.

@@ -61,7 +61,7 @@ pub use latency::Latency;
 pub use listener_tls::{ListenerTls, client_settings};
 pub use origin_timeouts::OriginTimeouts;
 pub use origin_tls::OriginTls;
-pub use pool::{Live, Member, PoolRefusal, SitePool, SourceState};
+pub use pool::{Live, Member, Orders, PoolRefusal, SitePool, SourceState};
 pub use record::{Outcome, Record, Recorder};
 pub use respond::reason;
 pub use shared::{ChallengeAnswers, DescriptorLimits, Shared};

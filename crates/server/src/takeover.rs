@@ -40,7 +40,7 @@ use crate::admin::Endpoint;
 pub(crate) const TAKES_OVER: &str = "SANDARAC_TAKES_OVER";
 
 /// The longest message in bytes, and the most descriptors.
-const MAX_MESSAGE: u32 = 1 << 20;
+const MAX_MESSAGE: u32 = 16 << 20;
 const MAX_DESCRIPTORS: u32 = 1 << 16;
 
 /// So many descriptors are sent at a time (the system allows 253).
@@ -62,7 +62,11 @@ pub(crate) enum Message {
     /// The new one can serve.
     Ready,
     /// It has to. A socket may come with it, over which the objects of the old one come.
-    Yours,
+    Yours {
+        /// The orders about backends that are in force.
+        #[serde(default)]
+        orders: Vec<PoolOrders>,
+    },
     /// Something was purged at the old one.
     Forget {
         /// What.
@@ -98,6 +102,20 @@ pub(crate) struct Offer {
     /// Whether the marker of purges is among the descriptors.
     #[serde(default)]
     pub(crate) has_marker: bool,
+}
+
+/// [`Orders`](sandarac_proxy::Orders) about the backends of a pool, as a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PoolOrders {
+    /// The name of the pool.
+    pub(crate) pool: String,
+    /// Addresses with their weights.
+    #[serde(default)]
+    pub(crate) added: Vec<(String, u32)>,
+    #[serde(default)]
+    pub(crate) removed: Vec<String>,
+    #[serde(default)]
+    pub(crate) drained: Vec<String>,
 }
 
 /// [`Forgotten`] as a message.
@@ -418,12 +436,12 @@ mod tests {
         let offer = Offer { pid: 7, older: vec![1, 2], ..Offer::default() };
         let descriptors: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
         line.send(&Message::Offer(offer), &descriptors).unwrap();
-        line.send(&Message::Yours, &[]).unwrap();
+        line.send(&Message::Yours { orders: Vec::new() }, &[]).unwrap();
         let (message, received) = other.receive(PROMPT).unwrap();
         assert!(matches!(message, Message::Offer(Offer { pid: 7, .. })));
         assert_eq!(received.len(), 300);
         assert!(received.iter().all(|one| files.iter().all(|file| file.as_raw_fd() != one.as_raw_fd())));
-        assert!(matches!(other.receive(PROMPT).unwrap(), (Message::Yours, _)));
+        assert!(matches!(other.receive(PROMPT).unwrap(), (Message::Yours { .. }, _)));
         assert!(other.is_held());
         drop(line);
         assert!(!other.is_held());

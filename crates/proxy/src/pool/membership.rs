@@ -18,6 +18,17 @@ pub struct Member {
     pub weight: u32,
 }
 
+/// What the administrator has ordered about the backends of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// Backends that were added.
+    pub added: Vec<Member>,
+    /// Those that were removed, and not added again.
+    pub removed: Vec<Address>,
+    /// Those that drain, present or not.
+    pub drained: Vec<Address>,
+}
+
 /// The state of a source of backends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceState {
@@ -55,12 +66,7 @@ impl Followed {
 pub(crate) struct Membership {
     /// The sources of the pool, in the order of the configuration.
     pub(crate) sources: Vec<Followed>,
-    /// Backends added by order.
-    pub(crate) added: Vec<Member>,
-    /// Backends removed by order.
-    pub(crate) removed: Vec<Address>,
-    /// Backends to drain by order, present or not.
-    drained: Vec<Address>,
+    pub(crate) orders: Orders,
     /// The inferred skills of backends that have left.
     pub(crate) absent_skills: AbsentSkills,
     /// The backends under the previous configuration. They count while the pool would be empty without them,
@@ -86,28 +92,28 @@ impl Membership {
 
     /// An order to remove a backend: it stays away until it is added.
     pub(crate) fn remove(&mut self, address: &Address) {
-        self.added.retain(|member| member.address != *address);
-        remember(&mut self.removed, address);
+        self.orders.added.retain(|member| member.address != *address);
+        remember(&mut self.orders.removed, address);
     }
 
     /// An order to add a backend. It cancels all orders to remove or drain it.
     pub(crate) fn ask_back(&mut self, address: &Address) {
-        self.removed.retain(|removed| removed != address);
-        self.drained.retain(|drained| drained != address);
+        self.orders.removed.retain(|removed| removed != address);
+        self.orders.drained.retain(|drained| drained != address);
     }
 
     /// An order to drain a backend, or to stop draining it.
     pub(crate) fn drain(&mut self, address: &Address, draining: bool) {
-        self.drained.retain(|drained| drained != address);
+        self.orders.drained.retain(|drained| drained != address);
         if draining {
-            remember(&mut self.drained, address);
+            remember(&mut self.orders.drained, address);
         }
     }
 
     /// Drains the backends of `pool` as ordered. If that would leave no backend for new requests, these
     /// orders are given up and the result is true.
     pub(crate) fn obey(&mut self, pool: &Pool) -> bool {
-        let is_drained = |backend: &Backend| self.drained.contains(backend.address());
+        let is_drained = |backend: &Backend| self.orders.drained.contains(backend.address());
         let lifted = !pool.backends().is_empty() && pool.backends().iter().all(is_drained);
         for (backend, &id) in pool.backends().iter().zip(pool.ids()) {
             let draining = !lifted && is_drained(backend);
@@ -118,7 +124,7 @@ impl Membership {
         if lifted {
             let is_there =
                 |address: &Address| pool.backends().iter().any(|backend| backend.address() == address);
-            self.drained.retain(|address| !is_there(address));
+            self.orders.drained.retain(|address| !is_there(address));
         }
         lifted
     }
@@ -135,10 +141,10 @@ impl Membership {
             self.left_over.clear();
             return false;
         }
-        let removed = std::mem::take(&mut self.removed);
+        let removed = std::mem::take(&mut self.orders.removed);
         let brings_back = !self.own(config).is_empty();
         if !brings_back {
-            self.removed = removed;
+            self.orders.removed = removed;
         }
         brings_back
     }
@@ -152,7 +158,7 @@ impl Membership {
     /// The backends without those left over.
     fn own(&self, config: &PoolConfig) -> Vec<Backend> {
         let found = self.sources.iter().flat_map(|followed| &followed.found);
-        self.of(&config.backends, self.added.iter().chain(found), config)
+        self.of(&config.backends, self.orders.added.iter().chain(found), config)
     }
 
     fn of<'a>(
@@ -161,7 +167,7 @@ impl Membership {
         others: impl Iterator<Item = &'a Member>,
         config: &PoolConfig,
     ) -> Vec<Backend> {
-        let mut seen: HashSet<Address> = self.removed.iter().cloned().collect();
+        let mut seen: HashSet<Address> = self.orders.removed.iter().cloned().collect();
         let configured = configured.iter().filter(|backend| seen.insert(backend.address.clone()));
         let mut backends: Vec<Backend> = configured.map(BackendConfig::build).collect();
         let others = others.map(|member| {

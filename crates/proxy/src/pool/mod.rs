@@ -15,7 +15,7 @@ mod tests;
 pub(crate) use absent_skills::{AbsentSkills, AbsentWorker, unix_seconds};
 pub(crate) use changes::PoolChanges;
 pub use live::Live;
-pub use membership::{Member, SourceState};
+pub use membership::{Member, Orders, SourceState};
 pub use orders::PoolRefusal;
 
 use crate::Latency;

@@ -1,7 +1,7 @@
 //! Orders of the administrator: to add, remove or drain backends.
 
 use super::SitePool;
-use super::membership::Member;
+use super::membership::{Member, Orders};
 use sandarac_balance::{Address, Pool};
 use std::sync::atomic::Ordering;
 
@@ -43,7 +43,7 @@ impl SitePool {
         }
         membership.ask_back(&member.address);
         if !self.all(&membership).iter().any(|backend| *backend.address() == member.address) {
-            membership.added.push(member);
+            membership.orders.added.push(member);
         }
         self.put(&mut membership);
         Ok(())
@@ -92,7 +92,21 @@ impl SitePool {
 
     /// The backends that were removed by order and not added again.
     pub fn removed(&self) -> Vec<Address> {
-        self.membership.lock().removed.clone()
+        self.membership.lock().orders.removed.clone()
+    }
+
+    /// All orders in force.
+    pub fn orders(&self) -> Orders {
+        self.membership.lock().orders.clone()
+    }
+
+    /// Takes the orders of another process in place of its own.
+    pub fn follow(&self, orders: Orders) {
+        let mut membership = self.membership.lock();
+        if membership.orders != orders {
+            membership.orders = orders;
+            self.put(&mut membership);
+        }
     }
 
     /// Whether orders were given up because they would have left no backend for requests. True once.

@@ -9,13 +9,14 @@ use sandarac_balance::{
 };
 use sandarac_config::closest;
 use sandarac_discover::LiveSettings;
-use sandarac_proxy::{Live, PoolRefusal, Shared, Site, SitePool};
+use sandarac_proxy::{Live, Member, Orders, PoolRefusal, Shared, Site, SitePool};
 
 use crate::admin::{
     AddBackend, AskPools, BackendDetail, BackendStatus, ChoiceDetail, ClassDetail, ClassifierDetail,
     DrainBackend, Metric, Ordered, PoolDetail, PoolStatus, Pools, QueueDetail, Refusal, RemoveBackend,
     ResumeDetail, SkillDetail, SkillsDetail, SourceDetail, TableDetail,
 };
+use crate::takeover::PoolOrders;
 
 /// The state of each pool, in short.
 pub(super) fn status(shared: &Shared) -> Vec<PoolStatus> {
@@ -60,7 +61,7 @@ pub(super) fn add(shared: &Shared, order: &AddBackend) -> Result<Ordered, Refusa
         let what = format!("{} is not a weight of a backend", order.weight);
         return Err(Refusal::invalid(what).at("weight").instead(format!("a weight is from 1 to {most}")));
     }
-    let member = sandarac_proxy::Member { address: address.clone(), weight: order.weight };
+    let member = Member { address: address.clone(), weight: order.weight };
     pool.add(member).map_err(|why| refusal(pool, &address, why))?;
     Ok(ordered(shared, pool, &address, 0))
 }
@@ -82,6 +83,34 @@ pub(super) fn drain(shared: &Shared, order: &DrainBackend) -> Result<Ordered, Re
     let address = address(&order.backend)?;
     pool.drain(&address, !order.undo).map_err(|why| refusal(pool, &address, why))?;
     Ok(ordered(shared, pool, &address, in_flight(&pool.live(), &address)))
+}
+
+/// The orders in force, for a process that takes over.
+pub(super) fn orders(shared: &Shared) -> Vec<PoolOrders> {
+    let texts = |addresses: Vec<Address>| addresses.iter().map(ToString::to_string).collect();
+    let of = |pool: &SitePool| {
+        let Orders { added, removed, drained } = pool.orders();
+        let added = added.iter().map(|member| (member.address.to_string(), member.weight)).collect();
+        PoolOrders { pool: pool.name(), added, removed: texts(removed), drained: texts(drained) }
+    };
+    shared.site().pools().iter().map(of).collect()
+}
+
+/// Follows the orders of the process that this one takes over from, in the pools that are left.
+pub(super) fn follow(shared: &Shared, orders: Vec<PoolOrders>) {
+    let site = shared.site();
+    for PoolOrders { pool, added, removed, drained } in orders {
+        let Some(pool) = site.pool(&pool) else { continue };
+        let addresses = |texts: Vec<String>| texts.iter().filter_map(|text| text.parse().ok()).collect();
+        let added = added
+            .into_iter()
+            .filter_map(|(text, weight)| Some(Member { address: text.parse().ok()?, weight }));
+        pool.follow(Orders {
+            added: added.collect(),
+            removed: addresses(removed),
+            drained: addresses(drained),
+        });
+    }
 }
 
 fn ordered(shared: &Shared, pool: &SitePool, address: &Address, in_flight: u64) -> Ordered {

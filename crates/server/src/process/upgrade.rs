@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use sandarac_cache::{Begun, Settings, Store};
 
 use super::objects::{self, Amount};
+use super::pools;
 use super::relatives::spawn;
 use super::state::ProcessState;
 use crate::admin::{Refusal, Upgrade, Upgraded};
@@ -110,7 +111,7 @@ impl ProcessState {
             .unzip();
         let (own, theirs) = stream;
         let theirs: Vec<BorrowedFd<'_>> = theirs.as_ref().map(AsFd::as_fd).into_iter().collect();
-        if let Err(error) = line.send(&Message::Yours, &theirs) {
+        if let Err(error) = line.send(&Message::Yours { orders: pools::orders(&self.shared) }, &theirs) {
             failed(&format!("process {pid} does not hear that it has taken over"), error);
         }
         let has_to_end = self.has_to_end.clone();
@@ -178,10 +179,20 @@ impl ProcessState {
     pub(super) fn take_over(&self, Predecessors { from, version, older }: Predecessors, begun: Begun) {
         let pid = from.pid;
         let handed_over = from.line.send(&Message::Ready, &[]).and_then(|()| from.line.receive(PROMPT));
-        let stream = handed_over.map(|(_, mut descriptors)| descriptors.pop()).unwrap_or_else(|error| {
-            print_line(format_args!("sandarac: process {pid} does not say that it has handed over: {error}"));
-            None
-        });
+        let stream = match handed_over {
+            Ok((message, mut descriptors)) => {
+                if let Message::Yours { orders } = message {
+                    pools::follow(&self.shared, orders);
+                }
+                descriptors.pop()
+            }
+            Err(error) => {
+                print_line(format_args!(
+                    "sandarac: process {pid} does not say that it has handed over: {error}"
+                ));
+                None
+            }
+        };
         let with = match stream {
             Some(_) => "; its cache is coming",
             None if self.shared.site().config.cache.shared.is_some() => {
