@@ -59,6 +59,24 @@ fn running_out_of_descriptors_is_survived() {
     within("the descriptors to be given back", || (proxy.open_descriptors() <= resting + 2).then_some(()));
 }
 
+/// Regression: only the start said so, and on standard error.
+#[test]
+fn more_connections_than_the_system_allows_are_warned_of_by_check_and_by_reload() {
+    let text = |limits: &str| {
+        format!(
+            "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nanswer = {{ status = 200 }}\n{limits}"
+        )
+    };
+    let many = text("[limits]\nconnections = 100000\n");
+    let warned =
+        "the limit on open files, 2000, leaves room for 962 client connections at a time; 100000 take";
+    let checked = sandarac().config(many.clone()).arg("check").descriptors(2000).run().success();
+    assert!(checked.stderr.contains(warned), "{checked:?}");
+    let proxy = sandarac().config(text("")).descriptors(2000).start();
+    let reloaded = proxy.reload(&many).success();
+    assert!(reloaded.stderr.contains(warned), "{reloaded:?}");
+}
+
 #[test]
 fn an_origin_that_cannot_be_reached_for_want_of_descriptors_is_an_error_and_no_crash() {
     let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));

@@ -16,7 +16,12 @@ pub(crate) struct Budget {
 }
 
 /// Bytes that are lent without a charge: so much any process holds for its connections.
-pub(crate) const UNCHARGED: usize = 16 << 20;
+const UNCHARGED: usize = 16 << 20;
+
+/// The most bytes that a store of this limit may lend: half of the limit, beside what is not charged.
+pub fn most_lent(limit: usize) -> usize {
+    UNCHARGED + limit / 2
+}
 
 impl Budget {
     pub(crate) fn new(limit: usize) -> Arc<Budget> {
@@ -64,9 +69,8 @@ impl Budget {
         self.lent.load(Relaxed)
     }
 
-    /// The most bytes that may be lent: half of the limit, beside what is not charged.
     pub(crate) fn most_lent(&self) -> usize {
-        UNCHARGED + self.limit() / 2
+        most_lent(self.limit())
     }
 
     pub(crate) fn passing(&self) -> usize {

@@ -43,7 +43,7 @@ impl Store {
         self.budget.passing()
     }
 
-    /// The most that may be lent: half of the limit, beside what is not charged.
+    /// The most that may be [lent](crate::most_lent) under this limit.
     pub fn most_lent(&self) -> usize {
         self.budget.most_lent()
     }

@@ -80,6 +80,7 @@ pub use arriving::Broken;
 pub use ban::{Attributes, Expression, ExpressionError};
 pub use body::Body;
 pub use body_writer::{BodyWriter, Unstored};
+pub use budget::most_lent;
 pub use combination::Combination;
 pub use flight::{Flight, Waited, Waiter};
 pub use flight_state::Begun;

@@ -119,6 +119,11 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// The bytes without those that are lent.
+    pub fn stored_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.lent_bytes)
+    }
+
     /// Objects that left the store for this reason.
     pub fn removed(&self, removal: Removal) -> u64 {
         self.removed[removal as usize]

@@ -84,6 +84,9 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
         out.write_all(sandarac_config::explain(&config).as_bytes())?;
         out.write_all(tls.explain(&config).as_bytes())?;
         out.write_all(acme.as_bytes())?;
+        let held = sandarac_cache::most_lent(config.cache.memory.get());
+        let held = human::bytes(held as u64);
+        writeln!(out, "Clients may hold up to {held} in memory: half of the cache's, and 16 MiB beside it.")?;
         out.write_all(descriptors::explain(&config, core_count(&config)).as_bytes())?;
     }
     Ok(())
@@ -109,8 +112,10 @@ fn find_mistakes(
     let acme = acme_check::explain(&config)?;
     check_machine(&config, warnings)?;
     check_files(&config, warnings);
-    let fastcgi = fastcgi_check::warnings(&config);
-    warnings.extend(fastcgi.iter().map(|warning| format!("warning: {warning}")));
+    let low =
+        descriptors::warning(&config, core_count(&config)).map(|low| format!("{low} (if started from here)"));
+    let others = fastcgi_check::warnings(&config).into_iter().chain(low);
+    warnings.extend(others.map(|warning| format!("warning: {warning}")));
     Ok((config, tls, acme))
 }
 

@@ -123,7 +123,10 @@ impl Process {
         let admin = if has_admin { Some(bind_admin(&config.admin, taken_admin)?) } else { None };
         let bound: Vec<Listener> = listeners.iter().map(|sockets| sockets.listener.clone()).collect();
         let store = Arc::new(Store::new(Settings::new(config.cache.memory.get())));
-        let descriptors = descriptor_limits(&config, count);
+        let (descriptors, low) = descriptor_limits(&config, count);
+        if let Some(low) = low {
+            print_line(format_args!("sandarac: warning: {low}"));
+        }
         let (token, read_token) = (Token::default(), Token::default());
         token.set(config.admin.token.as_deref());
         read_token.set(config.admin.read_token.as_deref());

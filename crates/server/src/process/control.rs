@@ -51,7 +51,11 @@ impl Control for ProcessControl {
             predecessors: state.predecessors(),
             listeners: state.listeners.lock().iter().map(|listener| listener.address.to_string()).collect(),
             admin: state.admin.lock().clone(),
-            cache: CacheStatus { limit_bytes: store.limit, used_bytes: store.bytes, objects: store.objects },
+            cache: CacheStatus {
+                limit_bytes: store.limit,
+                used_bytes: store.stored_bytes(),
+                objects: store.objects,
+            },
             holdings: holdings(&state.shared),
             panics: panic_report::counts(),
             shared: shared_tier::status(&state.shared),

@@ -7,7 +7,6 @@ use sandarac_policy::Action;
 use sandarac_proxy::DescriptorLimits;
 
 use crate::human::{count, grouped};
-use crate::stderr::print_line;
 
 /// Descriptors for other uses, independent of the number of cores: logs, the admin interface, sources of
 /// pools.
@@ -65,24 +64,34 @@ fn most_files() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
-/// The limits of this process. Its limit on open files is raised as far as the system allows.
-pub(super) fn descriptor_limits(config: &Config, cores: usize) -> DescriptorLimits {
+/// The limits of this process, and a warning if they are low. Its limit on open files is raised as far as the system allows.
+pub(super) fn descriptor_limits(config: &Config, cores: usize) -> (DescriptorLimits, Option<String>) {
     let limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     }
-    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let Shares { own, limits, .. } = shares(config, cores, files);
-    let needed = config.limits.connections.map_or(FEW_CONNECTIONS, |most| most.get().into());
-    if (limits.clients as u64) < needed {
-        print_line(format_args!(
-            "sandarac: warning: the limit on open files, {files}, leaves room for {} at a time; {needed} take {}: raise it \
-             with `ulimit -n`, or LimitNOFILE= in a systemd unit",
-            count(limits.clients as u64, "client connection"),
-            own + 2 * needed
-        ));
+    let shares = shares(config, cores, getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX));
+    (shares.limits, shares.warning(config))
+}
+
+/// The same warning for a process that is started here, for `sandarac check`.
+pub(crate) fn warning(config: &Config, cores: usize) -> Option<String> {
+    shares(config, cores, most_files()).warning(config)
+}
+
+impl Shares {
+    fn warning(&self, config: &Config) -> Option<String> {
+        let needed = config.limits.connections.map_or(FEW_CONNECTIONS, |most| most.get().into());
+        (self.limits.clients < usize::try_from(needed).unwrap_or(usize::MAX)).then(|| {
+            format!(
+                "the limit on open files, {}, leaves room for {} at a time; {needed} take {}: raise it with `ulimit -n`, or \
+                 LimitNOFILE= in a systemd unit",
+                self.files,
+                count(self.limits.clients as u64, "client connection"),
+                self.own + 2 * needed
+            )
+        })
     }
-    limits
 }
 
 /// The shares of a process that is started here, for `sandarac check`.

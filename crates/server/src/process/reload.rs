@@ -101,7 +101,9 @@ impl ProcessState {
             self.read_token.set(config.admin.read_token.as_deref());
         }
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
-        self.shared.limit_descriptors(&descriptor_limits(&config, self.cores.count()));
+        let (descriptors, low) = descriptor_limits(&config, self.cores.count());
+        self.shared.limit_descriptors(&descriptors);
+        others.extend(low);
         let site = site(config, credentials, tls.site, &binding.bound, Some(&before));
         // New pools find their backends before the site gets any requests.
         self.shared.set_site(site, DISCOVERY_PATIENCE);

@@ -99,7 +99,12 @@ fn latency<'a>(histograms: impl IntoIterator<Item = &'a sandarac_proxy::Latency>
 fn store_metrics(stats: &sandarac_cache::Stats, metrics: &mut Vec<Metric>) {
     metrics.extend([
         Metric::gauge("cache_objects", "Objects in the store.", stats.objects),
-        Metric::gauge("cache_used_bytes", "Bytes that the store holds, index included.", stats.bytes),
+        Metric::gauge("cache_used_bytes", "Bytes that the store holds, index included.", stats.stored_bytes()),
+        Metric::gauge(
+            "cache_lent_bytes",
+            "Bytes of the store's limit that are lent to connections and their streams.",
+            stats.lent_bytes,
+        ),
         Metric::gauge(
             "cache_held_bytes",
             "Of these, bytes of objects that have left the store and are still being read.",
