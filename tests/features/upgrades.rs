@@ -126,6 +126,31 @@ fn orders_about_backends_hold_at_the_new_process() {
     proxy.admin(&["pool", "add", "app", &urls[0]]).success();
 }
 
+/// Anonymous memory of a process in MiB.
+fn anonymous(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let found = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    found.map_or(0, |kib| kib.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10)
+}
+
+/// Regression: the allocator of the old process kept for a second what had moved.
+#[test]
+fn both_processes_together_take_no_more_memory_than_one() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=600").body(vec![b'x'; 24_000]));
+    let proxy = sandarac().before(&origin).option("--memory", "80MiB").start();
+    let mut client = proxy.connect();
+    (0..2800).for_each(|page| drop(client.get(&format!("/{page}")).expect(200)));
+    let before = anonymous(proxy.pid());
+    proxy.signal(Signal::User2);
+    let mut most = before;
+    within("the cache to come over", || {
+        let new = proxy.successors().first().map_or(0, |&new| anonymous(new));
+        most = most.max(anonymous(proxy.pid()) + new);
+        proxy.stderr().contains("has come over: ").then_some(())
+    });
+    assert!(most <= before + 36, "{most} MiB, and {before} MiB before");
+}
+
 /// Regression: a process without connections ended while its cache was on the way.
 #[test]
 fn a_process_without_connections_waits_until_its_cache_is_over() {

@@ -9,6 +9,7 @@ pub(crate) mod descriptors;
 mod listeners;
 mod log_target;
 mod objects;
+mod pages;
 mod pools;
 mod relatives;
 mod reload;

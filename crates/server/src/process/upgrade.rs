@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use sandarac_cache::{Begun, Settings, Store};
 
 use super::objects::{self, Amount};
+use super::pages;
 use super::pools;
 use super::relatives::spawn;
 use super::state::ProcessState;
@@ -127,6 +128,7 @@ impl ProcessState {
         let (store, moving) = (self.shared.store.clone(), self.is_moving.clone());
         moving.send_replace(true);
         let moves = spawn("objects", move || {
+            pages::give_back_at_once();
             if let Some(Err(error)) = own.map(|stream| objects::write(&store, stream))
                 && error.kind() != std::io::ErrorKind::BrokenPipe
             {
