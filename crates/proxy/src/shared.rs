@@ -4,20 +4,20 @@ use crate::client_connections::{ClientConnections, Counted};
 use crate::field_counts::FieldCounts;
 use crate::lender::Lender;
 use crate::log_throttle::{LogTopic, Throttle};
-use crate::purge_target::{purge_target, route_of_get};
+use crate::purge_target::route_of_get;
 use crate::recode::{CodingMemory, InProgress};
 use crate::site::Site;
 use crate::spool::SpoolSpace;
 use crate::step::hash;
 use crate::tally::Tally;
-use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState, of_target};
+use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState};
 use crate::unbelieved::Unbelieved;
 use crate::upkeep::Mailbox;
 use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sandarac_balance::{BackendId, Believed, Pool};
-use sandarac_cache::{Purge, Store};
+use sandarac_cache::Store;
 use sandarac_message::caching::BypassReason;
 use sandarac_message::printable::escaped;
 use sandarac_message::target::{Form, Scheme, Target, route_path};
@@ -348,13 +348,6 @@ impl Shared {
         Moment::now().since(self.epoch)
     }
 
-    /// Purges everything that is stored for an absolute URL, all variants and either scheme. Returns the
-    /// number of objects; `None` if it is not an absolute URL of http or https with a host.
-    pub fn purge_url(&self, url: &str, purge: Purge) -> Option<usize> {
-        let site = self.site.load();
-        with_target(url, |host, path| purge_target(&self.store, &site.config.routes, host, path, purge))
-    }
-
     /// Whether an absolute URL is answered with a file, which is never stored.
     pub fn is_answered_by_file(&self, url: &str) -> bool {
         let site = self.site.load();
@@ -366,11 +359,8 @@ impl Shared {
     }
 
     /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if there
-    /// is no tier, or nothing to tell.
-    ///
-    /// This MUST come before the purges are applied to the store. In the other order, an entry that was read
-    /// in between would not be refused, and would enter RAM after the purge.
-    pub fn note_purges(
+    /// is no tier, or nothing to tell. For [`Purger`](crate::Purger) alone.
+    pub(crate) fn note_purges(
         &self,
         purges: Vec<SharedPurge>,
         effect: Effect,
@@ -380,13 +370,6 @@ impl Shared {
         let calls = PurgeCalls::note(tier, purges, effect, patience);
         self.upkeep_mailbox.tier_is_owed();
         Some(calls)
-    }
-
-    /// The purges to tell the shared tier of when those of an absolute URL are purged; none if it is no such URL.
-    pub fn purges_of_url(&self, url: &str) -> Vec<SharedPurge> {
-        let site = self.site.load();
-        let of = |host: &[u8], path: &[u8]| of_target(&site.config.routes, host, path);
-        with_target(url, of).unwrap_or_default()
     }
 
     /// The entries of the shared tier for an absolute URL and a GET with these `fields`: under either scheme,
@@ -571,7 +554,7 @@ impl Shared {
 
 /// Works with the host and the path and query of an absolute URL; `None` if it is not one of http or https with
 /// a host.
-fn with_target<T>(url: &str, work: impl FnOnce(&[u8], &[u8]) -> T) -> Option<T> {
+pub(crate) fn with_target<T>(url: &str, work: impl FnOnce(&[u8], &[u8]) -> T) -> Option<T> {
     let request = RequestHead {
         method: Method::Get,
         method_text: b"GET",

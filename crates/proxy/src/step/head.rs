@@ -1,19 +1,20 @@
 //! HEAD that no stored response answers: it goes to the origin, and its response may update what is stored.
 
 use super::fetch::OriginResponse;
+use super::invalidate::invalidate;
 use super::received::Received;
 use super::relay::{edit, edit_passed, relay};
 use super::store::add_date;
 use super::tags::tags_of;
+use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::{Purpose, is_for_all};
-use crate::{Fault, tier};
-use sandarac_cache::{Flight, NewObject, Object, Purge};
+use sandarac_cache::{Flight, NewObject, Object};
 use sandarac_message::caching::{Storability, freshen, head_agrees, storability};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Method, Name, RequestHead, ResponseHead};
-use sandarac_net::{boxed, wall};
+use sandarac_net::boxed;
 use sandarac_policy::{CacheRule, PoolId};
 use std::sync::Arc;
 
@@ -32,16 +33,10 @@ pub(crate) async fn head(
     let flight = stored.map(|stored| exchange.core.shared.store.open_for(&stored));
     let mut arrived = exchange.fetch(down, received, pool, target, Purpose::Head { rule }).await?;
     edit(exchange, received, &mut arrived)?;
-    if let Some(flight) = flight {
-        let key = flight.key();
-        if learn_from_head(exchange, received, rule, flight, &arrived) {
-            // First, so that nothing is read there that RAM has just lost.
-            if exchange.site.tier.is_some() {
-                let (core, targets) = (exchange.core.handle(), [target.to_vec()]);
-                boxed(|| tier::invalidate(&core, exchange.site, &received.host, &targets)).await;
-            }
-            exchange.core.shared.store.purge(key, Purge::Hard, wall());
-        }
+    if let Some(flight) = flight
+        && learn_from_head(exchange, received, rule, flight, &arrived)
+    {
+        boxed(|| invalidate(exchange, received, vec![target.to_vec()], Vec::new())).await;
     }
     edit_passed(received, &mut arrived)?;
     relay(exchange, down, arrived, pool).await

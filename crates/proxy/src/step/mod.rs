@@ -11,6 +11,7 @@ pub(crate) mod files;
 mod fill;
 pub(crate) mod hash;
 mod head;
+mod invalidate;
 pub(crate) mod lookup;
 mod miss;
 pub(crate) mod pass;

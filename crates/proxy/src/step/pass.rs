@@ -4,13 +4,11 @@ use super::deliver::deliver;
 use super::received::Received;
 use super::relay::relay_edited;
 use super::store::Landed;
-use super::unsafe_method::{invalidate_shared, passed};
+use super::unsafe_method::passed;
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
-use sandarac_message::caching::invalidates;
-use sandarac_net::boxed;
 use sandarac_policy::PoolId;
 
 /// Sends a request past the store.
@@ -23,10 +21,7 @@ pub(crate) async fn pass(
     let target = received.target.path_and_query;
     let begun = exchange.core.shared.store.begun();
     let arrived = exchange.fetch(down, received, pool, target, Purpose::Pass).await?;
-    if exchange.site.tier.is_some() && invalidates(exchange.request.method, arrived.head.status) {
-        boxed(|| invalidate_shared(exchange, received, &arrived.head)).await;
-    }
-    let arrived = match passed(exchange, received, pool, arrived, begun)? {
+    let arrived = match passed(exchange, received, pool, arrived, begun).await? {
         Landed::Object(object, reader, own) => {
             return Box::pin(deliver(exchange, down, object, reader, own.as_ref())).await;
         }

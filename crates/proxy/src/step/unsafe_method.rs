@@ -3,61 +3,37 @@
 
 use super::fetch::OriginResponse;
 use super::hash;
+use super::invalidate::invalidate;
 use super::received::Received;
 use super::store::{Landed, Landing};
 use crate::Fault;
 use crate::exchange::state::Exchange;
 use crate::forward::{fits_variant, is_for_all};
-use crate::purge_target::{purge_target, route_of_get};
-use crate::tier;
+use crate::purge_target::route_of_get;
 use crate::upload::Upload;
-use sandarac_cache::{Begun, Purge, Tag};
+use sandarac_cache::{Begun, Tag};
 use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
 use sandarac_message::target::{content_location_is_target, invalidated};
 use sandarac_message::{Method, Name, ResponseHead, ResponseHeadBuf, tags};
-use sandarac_net::wall;
+use sandarac_net::boxed;
 use sandarac_policy::{CacheRule, PoolId};
-use sandarac_wire::entry::{Effect, Purge as Told};
 
 /// Removes what a successful unsafe request invalidates: its target, the targets of Location and
 /// Content-Location on the same origin (RFC 9111 §4.4), and the groups that the response names (RFC 9875 §3).
-fn invalidate(exchange: &Exchange<'_>, received: &Received<'_>, response: &ResponseHead<'_>) {
-    if !invalidates(exchange.request.method, response.status) {
-        return;
+async fn invalidate_for(exchange: &Exchange<'_>, received: &Received<'_>, response: &ResponseHeadBuf) {
+    if invalidates(exchange.request.method, response.status) {
+        let response = response.view();
+        let targets = invalidated_targets(received, &response);
+        let groups = invalidated_groups(received, &response);
+        boxed(|| invalidate(exchange, received, targets, groups)).await;
     }
-    let store = &exchange.core.shared.store;
-    let routes = &exchange.site.config.routes;
-    for target in invalidated_targets(received, response) {
-        purge_target(store, routes, &received.host, &target, Purge::Hard);
-    }
-    let groups = invalidated_groups(received, response);
-    if !groups.is_empty() {
-        store.purge_tags(&groups, Purge::Hard, wall());
-    }
-}
-
-/// Removes from the shared tier what a successful unsafe request invalidates.
-pub(crate) async fn invalidate_shared(
-    exchange: &Exchange<'_>,
-    received: &Received<'_>,
-    response: &ResponseHeadBuf,
-) {
-    let response = &response.view();
-    let core = exchange.core.handle();
-    let groups = invalidated_groups(received, response);
-    if !groups.is_empty() {
-        let purges = groups.iter().map(|group| Told::Tag(group.bits())).collect();
-        if let Some(calls) = tier::note(&core, purges, Effect::Hard) {
-            tier::reached(&calls).await;
-        }
-    }
-    let targets = invalidated_targets(received, response);
-    tier::invalidate(&core, exchange.site, &received.host, &targets).await;
 }
 
 fn invalidated_targets(received: &Received<'_>, response: &ResponseHead<'_>) -> Vec<Vec<u8>> {
     let mut targets = invalidated(&received.target, received.requester.scheme, response.fields);
     targets.push(received.target.path_and_query.to_vec());
+    targets.sort_unstable();
+    targets.dedup();
     targets
 }
 
@@ -70,7 +46,7 @@ fn invalidated_groups(received: &Received<'_>, response: &ResponseHead<'_>) -> V
 /// a POST is stored if it declares that a GET of the target would bring the same (RFC 9110 §9.3.3), and if a
 /// GET with the same fields would have been for all clients. Any other response is returned, as is one whose
 /// request is still being sent: only a relay completes that. `begun` is the time before the request.
-pub(crate) fn passed(
+pub(crate) async fn passed(
     exchange: &mut Exchange<'_>,
     received: &Received<'_>,
     pool: PoolId,
@@ -93,7 +69,7 @@ pub(crate) fn passed(
         received.route.cache_rule().filter(|_| route == received.route_id).filter(shares)
     };
     let Some(rule) = is_page.then(rule_of_page).flatten() else {
-        invalidate(exchange, received, &arrived.head.view());
+        invalidate_for(exchange, received, &arrived.head).await;
         return Ok(Landed::Relay(arrived));
     };
     let store = &exchange.core.shared.store;
@@ -105,7 +81,7 @@ pub(crate) fn passed(
     };
     let target = hash::target_tag(&rule.key, &received.host, path);
     let purged = store.may_be_purged_since(begun, key, target);
-    invalidate(exchange, received, &arrived.head.view());
+    invalidate_for(exchange, received, &arrived.head).await;
     let view = arrived.head.view();
     let storable = storability(&request, &view, None, &rule.policy, arrived.requested, arrived.received);
     if purged || !matches!(storable, Storability::Store(_)) {

@@ -16,16 +16,16 @@ use crate::purge_target::route_of_get;
 use crate::step::hash;
 
 /// How often a purge call looks whether the servers have been told.
-pub(super) const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Purges that all servers are told of.
-pub struct PurgeCalls {
+pub(crate) struct PurgeCalls {
     tier: Arc<SharedTier>,
     calls: Vec<PurgeCall>,
 }
 
 impl PurgeCalls {
-    /// Notes purges, so that every server of a tier is told of them. They MUST NOT have been applied to RAM yet.
+    /// Notes purges, so that every server of a tier is told of them.
     pub(crate) fn note(
         tier: Arc<SharedTier>,
         purges: impl IntoIterator<Item = Purge>,
@@ -47,7 +47,7 @@ impl PurgeCalls {
 
     /// Blocks the thread until all servers have the purges, or the time is up. Returns the names of those that
     /// were not reached. They are told before this node reads from them again.
-    pub fn wait(&self) -> Vec<String> {
+    pub(crate) fn wait(&self) -> Vec<String> {
         loop {
             if let Some(missing) = self.outcome() {
                 return missing;
@@ -56,9 +56,19 @@ impl PurgeCalls {
         }
     }
 
+    /// The same without blocking.
+    pub(crate) async fn reached(&self) -> Vec<String> {
+        loop {
+            if let Some(missing) = self.outcome() {
+                return missing;
+            }
+            sandarac_net::sleep(PAUSE).await;
+        }
+    }
+
     /// The names of the servers that were not reached, once all have the purges or the time is up. They are
     /// told before this node reads from them again.
-    pub(crate) fn outcome(&self) -> Option<Vec<String>> {
+    fn outcome(&self) -> Option<Vec<String>> {
         let servers = self.tier.servers();
         let mut missing = Vec::new();
         for call in &self.calls {

@@ -6,10 +6,7 @@ use std::time::Duration;
 use sandarac_cache::{Expression, Purge as Kind, Tag};
 use sandarac_message::caching::Profile;
 use sandarac_message::civil::Civil;
-use sandarac_net::wall;
-use sandarac_wire::entry::{Effect, Purge as Told};
-
-use sandarac_proxy::Shared;
+use sandarac_proxy::{Purger, Selection, Shared};
 
 use super::state::ProcessState;
 use super::stats::stats;
@@ -74,31 +71,23 @@ impl Control for ProcessControl {
     fn purge(&self, purge: &Purge) -> Result<Purged, Refusal> {
         let shared = &self.0.shared;
         let kind = if purge.soft { Kind::Soft } else { Kind::Hard };
-        let effect = if purge.soft { Effect::Soft } else { Effect::Hard };
-        let tags: Vec<Tag> = purge.tags.iter().map(|tag| Tag::new(tag.as_bytes())).collect();
-        let mut told: Vec<Told> = tags.iter().map(|tag| Told::Tag(tag.bits())).collect();
+        let mut selections = Vec::new();
         for url in &purge.urls {
-            let purges = shared.purges_of_url(url);
-            if purges.is_empty() {
+            selections.push(Selection::of_url(url).ok_or_else(|| {
                 let refusal = Refusal::invalid(format!("{url:?} is not an absolute URL"));
-                return Err(refusal.instead("write it whole, as http://example.com/path"));
-            }
-            told.extend(purges);
+                refusal.instead("write it whole, as http://example.com/path")
+            })?);
+        }
+        if !purge.tags.is_empty() {
+            selections.push(Selection::Tags(purge.tags.iter().map(|tag| Tag::new(tag.as_bytes())).collect()));
         }
         if purge.all {
-            told.push(Told::All);
+            selections.push(Selection::All);
         }
-        let calls = shared.note_purges(told, effect, PATIENCE);
-        let mut objects: usize = purge.urls.iter().filter_map(|url| shared.purge_url(url, kind)).sum();
-        if !tags.is_empty() {
-            objects += shared.store.purge_tags(&tags, kind, wall());
-        }
-        if purge.all {
-            objects += shared.store.purge_all(kind, wall());
-        }
-        let unreached = calls.map(|calls| calls.wait()).unwrap_or_default();
+        let purged = Purger::of(shared).purge(&selections, kind, PATIENCE);
+        let unreached = purged.wait();
         let files = purge.urls.iter().filter(|url| shared.is_answered_by_file(url)).cloned().collect();
-        Ok(Purged { objects: objects as u64, unreached, files })
+        Ok(Purged { objects: purged.objects as u64, unreached, files })
     }
 
     fn ban(&self, expression: &str) -> Result<Banned, Refusal> {
@@ -108,9 +97,7 @@ impl Control for ProcessControl {
                 .instead(error.instead)
         })?;
         let shared = &self.0.shared;
-        let calls = shared.note_purges(vec![Told::Ban(expression.to_owned())], Effect::Hard, PATIENCE);
-        shared.store.ban(parsed, wall());
-        let unreached = calls.map(|calls| calls.wait()).unwrap_or_default();
+        let unreached = Purger::of(shared).purge(&[Selection::Matching(parsed)], Kind::Hard, PATIENCE).wait();
         Ok(Banned { active: shared.store.stats().bans, unreached })
     }
 

@@ -140,7 +140,8 @@ impl Server {
         &self.sealer
     }
 
-    /// Notes a purge of this node, which MUST have been applied to its RAM.
+    /// Notes a purge of this node, which MUST NOT have been applied to its RAM yet: until the server has it, entries that it is
+    /// for are refused, and one that was read in between would enter RAM behind it.
     pub fn owe(&mut self, record: Record, now: Timestamp) {
         self.deliveries.owe(record, now, self.settings.max_owed);
     }

@@ -77,7 +77,7 @@ impl Checker {
         self.violation.get_or_insert(text);
     }
 
-    pub(super) fn purge_made(&mut self, node: usize, record: &Record, versions: &[u64; PAGES], now: u64) {
+    pub(super) fn purge_made(&mut self, record: &Record, versions: &[u64; PAGES]) {
         let applies = |page| content::with_subject(page, |subject| matches(&record.purge, subject));
         self.purges.push(Purged {
             record: record.clone(),
@@ -85,7 +85,6 @@ impl Checker {
             in_log: vec![None; self.logs.len()],
             known: vec![vec![None; self.logs.len()]; self.node_count],
         });
-        (0..self.logs.len()).for_each(|server| self.purge_known(node, server, record, now));
     }
 
     pub(super) fn purge_known(&mut self, node: usize, server: usize, record: &Record, now: u64) {

@@ -44,6 +44,12 @@ pub(super) enum Event {
         node: usize,
         record: Record,
     },
+    /// A purge that the servers owe reaches the RAM of its node.
+    Apply {
+        node: usize,
+        incarnation: u32,
+        record: Record,
+    },
     /// The node looks after its purge logs.
     Upkeep {
         node: usize,
@@ -334,6 +340,9 @@ impl World {
                 self.note(|| format!("node {node}: purge {:?} of {:?}", record.id.0[0], record.purge));
                 nodes[node].purge(record, self);
             }
+            Event::Apply { node, incarnation, record } if nodes[node].incarnation == incarnation => {
+                nodes[node].apply_own(&record, self);
+            }
             Event::Upkeep { node, incarnation } if nodes[node].incarnation == incarnation => {
                 nodes[node].upkeep(self);
             }
@@ -374,7 +383,7 @@ impl World {
                     nodes[node].fetch_failed(task, self);
                 }
             }
-            Event::Upkeep { .. } | Event::Wake { .. } => {}
+            Event::Apply { .. } | Event::Upkeep { .. } | Event::Wake { .. } => {}
         }
     }
 
