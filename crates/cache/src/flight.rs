@@ -37,11 +37,13 @@ pub struct Flight {
     candidate: Option<Arc<Object>>,
     /// None if other requests may fill the key at the same time; there are no waiters then.
     flying: Option<Arc<Flying>>,
+    /// Whether a mark records that the previous response could not be shared.
+    is_marked: bool,
 }
 
 impl Flight {
     pub(crate) fn new(store: Arc<Store>, key: Key, begun: Begun, candidate: Option<Arc<Object>>) -> Flight {
-        Flight { store, key, begun, candidate: settled(candidate), flying: None }
+        Flight { store, key, begun, candidate: settled(candidate), flying: None, is_marked: false }
     }
 
     pub(crate) fn of(
@@ -50,7 +52,24 @@ impl Flight {
         begun: Begun,
         candidate: Option<Arc<Object>>,
     ) -> Flight {
-        Flight { store, key: flying.key, begun, candidate: settled(candidate), flying: Some(flying) }
+        Flight {
+            store,
+            key: flying.key,
+            begun,
+            candidate: settled(candidate),
+            flying: Some(flying),
+            is_marked: false,
+        }
+    }
+
+    pub(crate) fn after_mark(mut self) -> Flight {
+        self.is_marked = true;
+        self
+    }
+
+    /// Whether a mark records that the previous response could not be shared ([`Mark::HitForMiss`](crate::Mark)).
+    pub fn is_marked(&self) -> bool {
+        self.is_marked
     }
 
     /// The key to fill.

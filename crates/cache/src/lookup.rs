@@ -126,7 +126,8 @@ impl Store {
         }
         if let Some(mark) = self.marked(&shard, key, query, now) {
             shard.counters().marked += 1;
-            return Lookup::Marked(mark, Flight::new(self.clone(), key, begun, candidate));
+            let flight = Flight::new(self.clone(), key, begun, candidate).after_mark();
+            return Lookup::Marked(mark, flight);
         }
         let alone = candidate.as_ref().is_some_and(|object| !object.is_shareable());
         if alone {

@@ -2,6 +2,7 @@
 
 use super::fetch::OriginResponse;
 use super::invalidate::invalidate;
+use super::judge::Judge;
 use super::received::Received;
 use super::relay::{edit, edit_passed, relay};
 use super::store::add_date;
@@ -11,7 +12,7 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::{Purpose, is_for_all};
 use sandarac_cache::{Flight, NewObject, Object};
-use sandarac_message::caching::{Storability, freshen, head_agrees, storability};
+use sandarac_message::caching::{Storability, freshen, head_agrees};
 use sandarac_message::vary::VarySpec;
 use sandarac_message::{Method, Name, RequestHead, ResponseHead};
 use sandarac_net::boxed;
@@ -71,8 +72,8 @@ fn learn_from_head(
     }
     let head = ResponseHead { fields: fields.view(), ..stored.head().view() };
     let get = RequestHead { method: Method::Get, method_text: b"GET", ..exchange.request };
-    let storable = storability(&get, &head, None, &rule.policy, arrived.requested, now);
-    let lifetimes = match storable {
+    let judge = Judge { request: &get, policy: &rule.policy };
+    let lifetimes = match judge.update(&head, None, arrived) {
         Storability::Store(lifetimes) => lifetimes,
         Storability::NoStore(reason) if reason.is_of_request() => return false,
         Storability::NoStore(_) => {

@@ -128,7 +128,6 @@ pub(crate) async fn lookup(
             }
             Lookup::Marked(Mark::HitForMiss, flight) => {
                 exchange.core.counters.one(Counter::MarkedPasses);
-                exchange.handling.detail = Some(Detail::HitForMiss);
                 return miss(exchange, down, received, pool, rule, directives, flight).await;
             }
             Lookup::Marked(Mark::HitForPass, _) => {

@@ -41,9 +41,12 @@ pub(crate) async fn miss(
     let (store, candidate) = (&exchange.core.shared.store, flight.candidate());
     let fields = exchange.request.fields;
     let why = forward(store, flight.key(), fields, candidate.map(|object| &**object), &directives);
-    let marked = exchange.handling.detail == Some(Detail::HitForMiss);
-    let reason = if marked { MissReason::HitForMiss } else { MissReason::Forward(why) };
-    exchange.missing(reason, why);
+    if flight.is_marked() {
+        exchange.missing(MissReason::HitForMiss, why);
+        exchange.handling.detail = Some(Detail::HitForMiss);
+    } else {
+        exchange.missing(MissReason::Forward(why), why);
+    }
     fetch_for_store(exchange, down, received, pool, directives, flight).await
 }
 

@@ -12,6 +12,7 @@ mod fill;
 pub(crate) mod hash;
 mod head;
 mod invalidate;
+mod judge;
 pub(crate) mod lookup;
 mod miss;
 pub(crate) mod pass;

@@ -109,7 +109,7 @@ impl SharedFetch {
         // In the background the whole stored response is revalidated, whatever part of it was served.
         let background = audience.is_background();
         // A response that was not shared last time is not waited for.
-        let is_marked = handling.detail == Some(Detail::HitForMiss);
+        let is_marked = flight.is_marked();
         let place = Place::of(site, received.route, flight.key(), &received.host, &target);
         let question =
             TierQuestion { core: local, site, head: &head, request: &request, received: &received };

@@ -6,7 +6,8 @@ use crate::core::Core;
 use crate::handling::{Detail, Handling, StandIn};
 use crate::record::Outcome;
 use crate::site::Site;
-use crate::step::fetch::{Keeping, OriginResponse};
+use crate::step::fetch::OriginResponse;
+use crate::step::judge::Judge;
 use crate::step::received::Received;
 use crate::step::response_edits::EditsForTarget;
 use crate::step::tags::tags_of;
@@ -14,8 +15,8 @@ use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
-    Lifetimes, Profile, Reason, RequestDirectives, Storability, StoreUse, blames_request, delta_seconds,
-    freshen, own_fields_of_update, resumable, states_freshness, storability, store_use, stored_fields,
+    Lifetimes, Reason, RequestDirectives, Storability, StoreUse, blames_request, delta_seconds, freshen,
+    own_fields_of_update, resumable, store_use, stored_fields,
 };
 use sandarac_message::range::{ContentRange, RangeSpec};
 use sandarac_message::vary::VarySpec;
@@ -140,26 +141,10 @@ impl<'a> Landing<'a> {
         let range = content_range(&arrived.head.view())
             .filter(|part| announced.is_none_or(|len| len == part.range.len()));
         let view = arrived.head.view();
-        let policy = &self.rule.policy;
-        let judged = match arrived.keeping {
-            Keeping::Refused => Storability::NoStore(Reason::UnsentFile),
-            Keeping::IfStated if !states_freshness(view.fields, now) => {
-                Storability::NoStore(Reason::NoFreshness)
-            }
-            _ => storability(self.request, &view, range, policy, arrived.requested, now),
-        };
-        let judged = match (judged, &candidate) {
-            (Storability::Store(_), Some(stored)) if self.is_error_for(stored, view.status) => {
-                Storability::NoStore(match view.status {
-                    500.. => Reason::ServerError,
-                    _ => Reason::ClientError,
-                })
-            }
-            (judged, _) => judged,
-        };
+        let judged = self.judge().response(&arrived, range, candidate.as_deref());
         match judged {
             Storability::Store(lifetimes) => {
-                let vary = VarySpec::of(view.fields, &policy.vary);
+                let vary = VarySpec::of(view.fields, &self.rule.policy.vary);
                 let own = own_fields(view.fields);
                 let (part, whole) = match range {
                     Some(range) if range.is_whole() => (None, Some(range)),
@@ -193,11 +178,8 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// Whether a response with this status is an error that must not take the place of a stored success, also of a stale
-    /// one, although a rule names its status: the success is better for whoever comes next.
-    fn is_error_for(&self, stored: &Object, status: u16) -> bool {
-        let is_error = status >= 500 || blames_request(status);
-        is_error && stored.head().status() < 400 && self.rule.policy.profile == Profile::Safe
+    pub(super) fn judge(&self) -> Judge<'_> {
+        Judge { request: self.request, policy: &self.rule.policy }
     }
 
     /// Drops a response whose head the edits make too large. Each waiter tries by itself, because its own
@@ -286,12 +268,11 @@ impl<'a> Landing<'a> {
             version: arrived.head.version,
             fields: fields.view(),
         };
-        let policy = &self.rule.policy;
-        let storable = storability(self.request, &view, candidate.range(), policy, arrived.requested, now);
-        let vary = VarySpec::of(view.fields, &policy.vary);
+        let judged = self.judge().update(&view, candidate.range(), &arrived);
+        let vary = VarySpec::of(view.fields, &self.rule.policy.vary);
         let tags = self.tags(view.fields);
         arrived.link.finish();
-        match storable {
+        match judged {
             Storability::Store(lifetimes) => {
                 // The lifetimes contain it now; a hit adds the current Age.
                 fields.remove(Name::Age);

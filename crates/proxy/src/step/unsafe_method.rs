@@ -12,7 +12,7 @@ use crate::forward::{fits_variant, is_for_all};
 use crate::purge_target::route_of_get;
 use crate::upload::Upload;
 use sandarac_cache::{Begun, Tag};
-use sandarac_message::caching::{Storability, invalidates, is_personal, storability};
+use sandarac_message::caching::{Storability, invalidates, is_personal};
 use sandarac_message::target::{content_location_is_target, invalidated};
 use sandarac_message::{Method, Name, ResponseHead, ResponseHeadBuf, tags};
 use sandarac_net::boxed;
@@ -82,9 +82,8 @@ pub(crate) async fn passed(
     let target = hash::target_tag(&rule.key, &received.host, path);
     let purged = store.may_be_purged_since(begun, key, target);
     invalidate_for(exchange, received, &arrived.head).await;
-    let view = arrived.head.view();
-    let storable = storability(&request, &view, None, &rule.policy, arrived.requested, arrived.received);
-    if purged || !matches!(storable, Storability::Store(_)) {
+    let judged = landing.judge().response(&arrived, None, None);
+    if purged || !matches!(judged, Storability::Store(_)) {
         return Ok(Landed::Relay(arrived));
     }
     landing.land(store.open(key), arrived, &mut exchange.handling)
