@@ -243,7 +243,9 @@ class Clients:
                 else:
                     status, _, _ = await asyncio.wait_for(connection.request(_head("GET", path), take), seconds + _PATIENCE)
                 _judge(tally, status, compared, path)
-            except (Refused, Reset, Ended, Failed, http1.Truncated, http2.StreamReset, http2.Repeat, asyncio.TimeoutError) as failure:
+            except http2.Repeat:
+                tally.repeated += 1
+            except (Refused, Reset, Ended, Failed, http1.Truncated, http2.StreamReset, asyncio.TimeoutError) as failure:
                 _classify(tally, failure, False, f"{path} after {compared.received} bytes and {time.monotonic() - began:.1f} s")
                 await self._sleep(0.05)
             if connection:
@@ -279,7 +281,9 @@ class Clients:
                     raise Failed(f"status {status}")
                 if answer != expected:
                     tally.failed("wrong", f"an upload: {bytes(answer)!r} instead of {expected!r}")
-            except (Refused, Reset, Ended, Failed, http1.Truncated, http2.StreamReset, http2.Repeat, asyncio.TimeoutError) as failure:
+            except http2.Repeat:
+                tally.repeated += 1
+            except (Refused, Reset, Ended, Failed, http1.Truncated, http2.StreamReset, asyncio.TimeoutError) as failure:
                 _classify(tally, failure, False, f"an upload after {time.monotonic() - began:.1f} s")
                 await self._sleep(0.05)
             if connection:
