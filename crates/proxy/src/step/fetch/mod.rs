@@ -20,6 +20,7 @@ mod recipient;
 mod response_fields;
 mod retry;
 mod run;
+mod seen;
 mod stderr_log;
 #[cfg(test)]
 mod tests;

@@ -7,11 +7,10 @@ use super::hedge::hedged;
 use super::origin_request::OriginRequest;
 use super::origin_response::OriginResponse;
 use super::recipient::Recipient;
+use super::seen::{Again, Counts, Seen};
 use crate::pool::Live;
 use crate::{Counter, Fault};
 use sandarac_balance::BackendId;
-use sandarac_net::StreamFault;
-use sandarac_wire::fastcgi::Refusal;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -73,28 +72,12 @@ pub(crate) async fn fetch(
             Err(failed) => failed,
         };
         context.counters().one(Counter::FetchFailures);
-        let body_at_hand = recipient.can_replay();
-        let unhandled = failed.fault == Fault::Overloaded;
-        let replays = body_at_hand && (unhandled || !failed.sent || request.method.is_idempotent());
-        let safe = !failed.answered && replays;
-        let next = context.newer();
-        let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
-        // A kept connection that ended is no sign of a fault of the backend; a timeout is. One with the response to an earlier
-        // request is as useless as one that ended.
-        let has_ended = matches!(
-            failed.fault,
-            Fault::NoResponse
-                | Fault::TlsFailed(_)
-                | Fault::Http2(StreamFault::GoingAway)
-                | Fault::BadFastCgi(Refusal::WrongRequest)
-        );
-        let stale = reused && !fresh && has_ended;
-        let refused = failed.fault == Fault::Http2(StreamFault::Refused);
-        if failed.fault.is_origins() && !stale && failed.fault != Fault::NoDescriptors {
+        let seen = Seen::of(&failed, reused && !fresh, was_failing);
+        let follows = seen.follows();
+        if follows.complains {
             context.complain(backend, &failed.fault);
         }
-        let possible = safe && failed.fault.is_origins() && (stale || refused || another);
-        if failed.sent && !stale {
+        if failed.sent && seen != Seen::Stale {
             // A request that hangs one worker may hang the next. A fetch that no client waits for is not
             // retried either.
             let late = failed.fault == Fault::ResponseLate && !context.pool().retry_timeouts;
@@ -103,34 +86,33 @@ pub(crate) async fn fetch(
                 return Err(failed.fault);
             }
         }
-        if matches!(failed.fault, Fault::ConnectFailed(_)) && refusals < MAX_REFUSALS {
-            refusals += 1;
-        } else if refused || !lost_at.contains(&backend) {
-            lost_at.push(backend);
+        match follows.counts {
+            Counts::Late if refusals < MAX_REFUSALS => refusals += 1,
+            Counts::Once | Counts::Late if lost_at.contains(&backend) => {}
+            _ => lost_at.push(backend),
         }
+        let next = context.newer();
+        let another = next.as_deref().unwrap_or(context.live).backends().len() > tried.len() + 1;
+        let is_possible = match follows.again {
+            Again::Fresh | Again::Anywhere => true,
+            Again::Elsewhere => another,
+            Again::No => false,
+        };
+        let is_unhandled = !failed.sent || failed.fault == Fault::Overloaded;
+        let is_safe =
+            !failed.answered && recipient.can_replay() && (is_unhandled || request.method.is_idempotent());
         let retries = context.pool().retries as usize;
-        if !possible || retries == 0 || lost_at.len() > retries {
+        if !is_possible || !is_safe || retries == 0 || lost_at.len() > retries {
             return Err(failed.fault);
         }
-        // The budget is for retries that multiply load: a refused connection causes none, and a backend
-        // crashes only once.
-        let is_free = match failed.fault {
-            Fault::ConnectFailed(_) | Fault::NoDescriptors => true,
-            // Over TLS 1.3 a backend may get the request before it refuses the connection.
-            Fault::TlsFailed(_) => stale || !failed.sent,
-            Fault::BadFastCgi(_) => stale,
-            Fault::NoResponse => stale || !was_failing,
-            _ => false,
-        };
-        if !is_free && !context.pool().budget.retry(context.now()) {
+        if follows.pays && !context.pool().budget.retry(context.now()) {
             context.counters().one(Counter::RetriesRefused);
             return Err(failed.fault);
         }
-        if stale {
-            // The other kept connections are probably closed for the same reason: take a new one.
-            fresh = true;
-        } else if another {
-            tried.push(backend);
+        match follows.again {
+            Again::Fresh => fresh = true,
+            _ if another => tried.push(backend),
+            _ => {}
         }
         context.counters().one(Counter::FetchRetries);
         newer = next.or(newer);
