@@ -26,11 +26,25 @@ pub enum Forgotten {
     Ban(String),
 }
 
+/// What one of several stores knows of what the others have forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// All of it.
+    Current,
+    /// Not all: it answers nothing any more.
+    Behind,
+    /// It was not told of something: it has to forget everything, and to say so with this number.
+    Lost(u64),
+}
+
 /// Stores of other processes that hold responses to the same requests, while one process takes over from
 /// another.
 pub trait Others: Send + Sync {
     /// Whether one of them may have forgotten something that this store still has. Asked at each lookup.
-    fn have_forgotten(&self) -> bool;
+    fn have_forgotten(&self) -> Standing;
+
+    /// This store has forgotten everything after [`Standing::Lost`].
+    fn caught_up(&self, lost: u64);
 
     /// Has them forget something. Returns when none of them serves it any more.
     fn forget(&self, what: &Forgotten, purge: Purge);

@@ -84,7 +84,7 @@ pub use budget::most_lent;
 pub use combination::Combination;
 pub use flight::{Flight, Waited, Waiter};
 pub use flight_state::Begun;
-pub use forgotten::{Forgotten, Others, Purge};
+pub use forgotten::{Forgotten, Others, Purge, Standing};
 pub use key::{Key, KeyBuilder, Tag};
 pub use lookup::Lookup;
 pub use marks::Mark;

@@ -41,7 +41,7 @@ pub enum Lookup {
 impl Store {
     /// What the store has for a request. A hit allocates nothing and takes one lock.
     pub fn lookup(self: &Arc<Store>, key: Key, query: &Query<'_>, now: Timestamp) -> Lookup {
-        if self.is_behind() {
+        if self.is_behind(now) {
             // All that is stored, and all that is being fetched, may have been purged.
             return match query.intent {
                 Intent::Peek => Lookup::Absent(None),

@@ -9,7 +9,7 @@ use crate::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use crate::ban::Bans;
 use crate::budget::Budget;
 use crate::flight_state::{Begun, Flying, Offer, Passing};
-use crate::forgotten::{Forgotten, Others, Purge};
+use crate::forgotten::{Forgotten, Others, Purge, Standing};
 use crate::memory_file::MemoryFiles;
 use crate::purge_log::PurgeLog;
 use crate::queue::Queue;
@@ -89,9 +89,20 @@ impl Store {
         }
     }
 
-    /// Whether others may have forgotten something that is still here.
-    pub(crate) fn is_behind(&self) -> bool {
-        self.others.get().is_some_and(|others| others.have_forgotten())
+    /// Whether others may have forgotten something that is still here, and have to answer in its place. What it was
+    /// not told of is forgotten first.
+    pub(crate) fn is_behind(&self, now: Timestamp) -> bool {
+        let Some(others) = self.others.get() else { return false };
+        match others.have_forgotten() {
+            Standing::Current => false,
+            Standing::Behind => true,
+            Standing::Lost(number) => {
+                // Whoever looks up meanwhile does the same.
+                self.purge_all(Purge::Hard, now);
+                others.caught_up(number);
+                false
+            }
+        }
     }
 
     /// Whether a purge or a ban since `begun` may match the response to a request for a key, and for a target

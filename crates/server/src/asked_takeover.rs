@@ -13,6 +13,7 @@ use sandarac_config::Config;
 use crate::admin::client::{AdminClient, Error};
 use crate::admin::{Endpoint, State, Upgrade};
 use crate::failure::Failure;
+use crate::predecessor;
 use crate::stderr::print_line;
 use crate::takeover::{Line, Takeover};
 
@@ -23,6 +24,11 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(crate) fn ask(config: &Config) -> Result<Option<Takeover>, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("cannot take over: {error}"));
     let endpoint = Endpoint::of(config.admin.listen.as_ref());
+    if let Some(user) = predecessor::stranger(&endpoint) {
+        return Err(Failure::Failed(format!(
+            "cannot take over: user {user} listens at {endpoint}, and is not told the token"
+        )));
+    }
     let running = AdminClient::new(endpoint, config.admin.token.as_deref().map(str::to_owned));
     match running.standing() {
         Ok(status) if status.state == State::Draining => return Ok(None),
@@ -35,8 +41,11 @@ pub(crate) fn ask(config: &Config) -> Result<Option<Takeover>, Failure> {
         // Whatever is wrong is said again.
         _ => {}
     }
-    // Both ends look whose process the other is, so that the name may be known.
-    let name = format!("sandarac-takes-over-{}", std::process::id());
+    // Both ends look whose process the other is, so that the name may be known; but nobody is to have it before.
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| failed(error.into()))?;
+    let name = format!("sandarac-takes-over-{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
     let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
     let listener = UnixListener::bind_addr(&address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;

@@ -7,6 +7,9 @@ use std::time::Duration;
 use crate::stderr::print_line;
 use tokio::sync::oneshot;
 
+/// How long callers may take for their answers when the service stops.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// The longest that a hanging call may delay the end of the process.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -23,11 +26,11 @@ pub(crate) struct HttpService {
 
 impl HttpService {
     /// Runs the future of `serve` in the runtime of the new thread, until the service is dropped or the future ends by
-    /// itself, which is reported on standard error. `thread` names the thread.
+    /// itself. The former is told to it, and it has a moment to end; errors are reported on standard error. `thread` names the thread.
     pub(crate) fn start<F>(
         name: &'static str,
         thread: &str,
-        serve: impl FnOnce() -> F + Send + 'static,
+        serve: impl FnOnce(oneshot::Receiver<()>) -> F + Send + 'static,
     ) -> io::Result<HttpService>
     where
         F: Future<Output = io::Result<()>>,
@@ -40,11 +43,17 @@ impl HttpService {
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name(thread.to_owned()).spawn(move || {
             runtime.block_on(async {
+                let (ends, ended) = oneshot::channel();
+                let stop = async {
+                    _ = stopped.await;
+                    _ = ends.send(());
+                    tokio::time::sleep(GRACE).await;
+                };
                 tokio::select! {
-                    served = serve() => if let Err(error) = served {
+                    served = serve(ended) => if let Err(error) = served {
                         print_line(format_args!("sandarac: {name} stopped: {error}"));
                     },
-                    _ = stopped => {}
+                    () = stop => {}
                 }
             });
             runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);

@@ -17,6 +17,7 @@ pub mod failure;
 mod fastcgi_check;
 mod http_service;
 pub mod human;
+pub mod intermediary;
 mod load_client;
 pub mod logs;
 mod panic_report;

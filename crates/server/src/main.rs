@@ -9,9 +9,12 @@ use std::process::ExitCode;
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
 use sandarac_server::stderr::print_line;
-use sandarac_server::{check, commands, demo, probe, replay, run, simulate, top};
+use sandarac_server::{check, commands, demo, intermediary, probe, replay, run, simulate, top};
 
 fn main() -> ExitCode {
+    if let Some(code) = intermediary::serve() {
+        return code;
+    }
     match Cli::read(std::env::args_os()) {
         Ok(cli) => perform(cli.job()).unwrap_or_else(|failure| failure.report()),
         Err(error) => refuse(&error),

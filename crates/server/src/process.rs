@@ -26,23 +26,26 @@ mod upgrade;
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use sandarac_cache::{Settings, Store};
 use sandarac_config::{Config, Credentials};
 use sandarac_net::{Ending, Inherited, ListenAddress, Listener, remove_stale_socket, wall};
 use sandarac_proxy::{Shared, Upkeep};
 use sandarac_tls::WhenExpired;
 use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
 
 use crate::acme::AcmeThreads;
 use crate::admin::{Endpoint, Refusal, Reloaded, Server, Token, Upgrade};
 use crate::cli::RunArgs;
 use crate::failure::with_context;
 use crate::logs::{AccessLog, Feed};
+use crate::service_manager;
 use crate::stderr::print_line;
 use crate::takeover::{Taken, Takeover};
 use crate::tls::{TlsState, load as load_tls};
@@ -55,9 +58,15 @@ use log_target::log_target;
 use relatives::{ListeningToOlder, Relatives};
 use site::{DISCOVERY_PATIENCE, site};
 use socket_files::socket_files;
-use state::ProcessState;
+use state::{Arriving, ProcessState};
 use sweeper::start_sweeper;
 use upgrade::Predecessors;
+
+/// How long connections may last after the process that has taken over has died.
+const ORPHAN_DRAIN: Duration = Duration::from_secs(1);
+
+/// How often to look whether another process has ended.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A running accelerator. Dropping it stops it at once.
 pub struct Process {
@@ -107,7 +116,7 @@ impl Process {
         let (taken, before) = takeover
             .map(|Takeover { from, version, older, taken }| (taken, Predecessors { from, version, older }))
             .unzip();
-        let Taken { sockets: taken, passed, admin: taken_admin, tickets, marker } = taken.unwrap_or_default();
+        let Taken { sockets: taken, passed, admin: taken_admin, tickets, marks } = taken.unwrap_or_default();
         let inherited = if inherited.addresses().next().is_some() { inherited } else { passed };
         let passed = Passed { inherited: &inherited, taken: &taken };
         let count = core_count(&config);
@@ -149,7 +158,7 @@ impl Process {
         acme.apply(&shared.site().config, opened, tls.runtime())?;
         let copies: io::Result<HashMap<_, _>> =
             listeners.iter().map(|sockets| Ok((sockets.listener.id, sockets.copies()?))).collect();
-        let relatives = Arc::new(Relatives::new(marker)?);
+        let relatives = Arc::new(Relatives::new(marks)?);
         shared.store.join(relatives.clone());
         let begun = shared.store.begun();
         let state = Arc::new(ProcessState {
@@ -171,11 +180,15 @@ impl Process {
             draining_since: OnceLock::new(),
             reloading: Mutex::new(()),
             sockets: Mutex::new(copies?),
-            admin_server: OnceLock::new(),
+            admin_server: Mutex::default(),
             upgrading: Mutex::new(()),
             handed_over: Notify::new(),
             has_to_end: Arc::default(),
+            is_orphan: Arc::default(),
+            noted: Mutex::default(),
+            is_saving: RwLock::default(),
             is_moving: watch::Sender::new(false),
+            arriving: Arriving::default(),
             relatives,
             listening_to_older: ListeningToOlder::default(),
             older: Mutex::default(),
@@ -187,7 +200,7 @@ impl Process {
             state.cores.listen(sockets)?;
         }
         if let Some(path) = state.shared.site().config.cache.snapshot.clone().filter(|_| has_admin) {
-            snapshot::begin_reading(&state.shared.store, path, begun);
+            snapshot::begin_reading(&state.shared.store, path, begun, state.arriving.hold());
         }
         start_sweeper(Arc::downgrade(&state))?;
         start_certificate_watch(Arc::downgrade(&state))?;
@@ -243,24 +256,51 @@ impl Process {
         self.state.has_to_end.notified().await;
     }
 
-    /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time.
+    /// Stops accepting connections, and waits until every exchange has ended, at most for the configured time: also those
+    /// of the processes that this one took over from. Whoever waits for the end of this one would otherwise start beside them, and
+    /// they would not know of each other's purges.
     pub async fn drain(&self) -> Drained {
-        let time = *self.state.shared.site().config.timeouts.drain;
-        self.drain_within(time, Ending::Now).await
+        let time = match self.state.is_orphan.load(Relaxed) && service_manager::is_there() {
+            // It starts the service again when this process has ended, and nobody accepts until then.
+            true => ORPHAN_DRAIN,
+            false => *self.state.shared.site().config.timeouts.drain,
+        };
+        self.state.end_older();
+        let older = async {
+            while !self.state.predecessors().is_empty() {
+                sleep(LOOK).await;
+            }
+        };
+        // They have the same time, and begin a moment later.
+        tokio::join!(self.drain_within(time, Ending::Now), timeout(time + 2 * LOOK, older)).0
     }
 
-    /// Keeps what is stored for the next process, if there is a file for that.
+    /// Keeps what is stored for the next process, if there is a file for that. Nothing is purged any more from here on: it
+    /// would come back.
     pub fn save_cache(&self) {
-        if let Some(path) = &self.state.shared.site().config.cache.snapshot {
-            snapshot::save(&self.state.shared.store, path);
+        let Some(path) = &self.state.shared.site().config.cache.snapshot else { return };
+        *self.state.is_saving.write() = true;
+        self.state.cores.stop();
+        let older = self.state.predecessors();
+        if let [pid, ..] = older[..] {
+            print_line(format_args!(
+                "sandarac: the cache is not saved, because process {pid}, from which this one took over, may still purge"
+            ));
+            return;
         }
+        snapshot::save(&self.state.shared.store, path);
     }
 
     /// The same after another process has taken over: nobody waits for the end of this one, so that its
     /// connections have longer.
     pub async fn outlive(&self) -> Drained {
         let time = *self.state.shared.site().config.timeouts.drain_tunnels;
-        self.drain_within(time, Ending::AfterOne).await
+        let drained = self.drain_within(time, Ending::AfterOne).await;
+        let noted = self.state.noted.lock().take();
+        if let Some(noted) = noted {
+            _ = tokio::task::spawn_blocking(|| noted.wait()).await;
+        }
+        drained
     }
 
     async fn drain_within(&self, time: Duration, ending: Ending) -> Drained {
@@ -268,7 +308,7 @@ impl Process {
         self.state.sockets.lock().clear();
         let mut moving = self.state.is_moving.subscribe();
         let ended = async { tokio::join!(self.state.cores.drain(ending), moving.wait_for(|moving| !moving)) };
-        match tokio::time::timeout(time, ended).await {
+        match timeout(time, ended).await {
             Ok(_) => Drained::Whole,
             Err(_) => Drained::Late { time, connections: self.state.shared.connections() },
         }

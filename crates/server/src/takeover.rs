@@ -57,6 +57,18 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
+    /// An [intermediary](crate::intermediary) has to start the new process with the socket that comes with this.
+    Start,
+    /// It has.
+    Started {
+        /// The number of the new process.
+        pid: u32,
+    },
+    /// It cannot.
+    CannotStart {
+        /// Why.
+        why: String,
+    },
     /// The old process offers its sockets.
     Offer(Offer),
     /// The new one can serve.
@@ -74,9 +86,16 @@ pub(crate) enum Message {
         /// Whether it only becomes stale.
         #[serde(default)]
         is_soft: bool,
+        /// The number of this message.
+        #[serde(default)]
+        number: u64,
     },
     /// So it was at the new one.
-    Forgotten,
+    Forgotten {
+        /// The number of the message that asked for it.
+        #[serde(default)]
+        number: u64,
+    },
     /// The old one has to end.
     End,
 }
@@ -99,9 +118,9 @@ pub(crate) struct Offer {
     /// The secret of its session tickets, if it is of its own making.
     #[serde(default)]
     pub(crate) tickets: Secret,
-    /// Whether the marker of purges is among the descriptors.
+    /// Whether the marks of purges are among the descriptors.
     #[serde(default)]
-    pub(crate) has_marker: bool,
+    pub(crate) has_marks: bool,
 }
 
 /// [`Orders`](sandarac_proxy::Orders) about the backends of a pool, as a message.
@@ -362,8 +381,8 @@ pub(crate) struct Taken {
     pub(crate) admin: Option<(Endpoint, OwnedFd)>,
     /// The secret of its session tickets.
     pub(crate) tickets: Option<TicketSecret>,
-    /// The marker of purges.
-    pub(crate) marker: Option<OwnedFd>,
+    /// The marks of purges.
+    pub(crate) marks: Option<OwnedFd>,
 }
 
 impl Takeover {
@@ -407,7 +426,7 @@ impl Takeover {
         for pid in offer.older {
             older.extend(take(1)?.pop().map(|socket| Older { pid, line: socket.into() }));
         }
-        let marker = if offer.has_marker { take(1)?.pop() } else { None };
+        let marks = if offer.has_marks { take(1)?.pop() } else { None };
         Ok(Takeover {
             from: Older { pid: offer.pid, line },
             version: offer.version,
@@ -417,7 +436,7 @@ impl Takeover {
                 passed: Inherited::grouped(passed)?,
                 admin,
                 tickets: TicketSecret::of(&offer.tickets.0),
-                marker,
+                marks,
             },
         })
     }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::moving::{RECORD_START, Records, TakenOut};
-use crate::{Begun, Expression, Forgotten, Mark, Others, Purge, Removal};
+use crate::{Begun, Expression, Forgotten, Mark, Others, Purge, Removal, Standing};
 
 /// The records of all objects of a store, written at `now`, in the order in which they leave.
 fn take_all(store: &Arc<Store>, now: Timestamp) -> Vec<Bytes> {
@@ -172,11 +172,19 @@ fn a_damaged_record_is_refused_wherever_the_damage_is() {
 struct Other {
     told: Mutex<Vec<(Forgotten, Purge)>>,
     has_forgotten: AtomicBool,
+    lost: Mutex<Option<u64>>,
 }
 
 impl Others for Other {
-    fn have_forgotten(&self) -> bool {
-        self.has_forgotten.load(Relaxed)
+    fn have_forgotten(&self) -> Standing {
+        match self.has_forgotten.load(Relaxed) {
+            true => Standing::Behind,
+            false => self.lost.lock().map_or(Standing::Current, Standing::Lost),
+        }
+    }
+
+    fn caught_up(&self, lost: u64) {
+        assert_eq!(self.lost.lock().take(), Some(lost));
     }
 
     fn forget(&self, what: &Forgotten, purge: Purge) {
@@ -224,4 +232,16 @@ fn a_store_that_is_behind_serves_nothing_and_lets_nobody_wait() {
     drop(fetching);
     let peek = Request { intent: Intent::Peek, ..get("/") };
     assert!(matches!(peek.lookup(&store, at(1)), Lookup::Absent(None)));
+}
+
+#[test]
+fn what_a_store_was_not_told_of_has_it_forget_everything_once() {
+    let (store, other) = (store(1 << 20), Arc::new(Other::default()));
+    store.join(other.clone());
+    response("/a").put(&store, b"a");
+    assert_eq!(look(&store, &get("/a"), at(1)), "hit a");
+    *other.lost.lock() = Some(7);
+    assert!(look(&store, &get("/a"), at(2)).starts_with("miss"));
+    response("/b").put(&store, b"b");
+    assert_eq!(look(&store, &get("/b"), at(3)), "hit b");
 }

@@ -23,7 +23,7 @@ use super::{
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The same for an upgrade: the new process has half a minute until it serves.
-const UPGRADE_TIMEOUT: Duration = Duration::from_secs(45);
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often a connection to a socket with a full backlog is retried.
 const RETRY_AFTER: Duration = Duration::from_millis(20);

@@ -52,13 +52,17 @@ struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
     /// Whether another process listens there.
-    stays: bool,
+    left: Left,
 }
 
 impl SocketFile {
     fn at(path: &Path) -> io::Result<SocketFile> {
         let metadata = fs::symlink_metadata(path)?;
-        Ok(SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()), stays: false })
+        Ok(SocketFile {
+            path: path.to_owned(),
+            identity: (metadata.dev(), metadata.ino()),
+            left: Left::default(),
+        })
     }
 }
 
@@ -66,7 +70,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let same = fs::symlink_metadata(&self.path).is_ok_and(|now| (now.dev(), now.ino()) == self.identity);
         if same
-            && !self.stays
+            && !self.left.is_over()
             && let Err(error) = fs::remove_file(&self.path)
         {
             print_line(format_args!(
@@ -172,7 +176,11 @@ impl Bound {
             Kind::Tcp(listener) => Kind::Tcp(TcpListener::from_std(listener)?),
         };
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        Ok(Listener { kind: Some(kind), places, callers: VecDeque::new(), file: self.file, left })
+        let mut file = self.file;
+        if let Some(file) = &mut file {
+            file.left = left.clone();
+        }
+        Ok(Listener { kind: Some(kind), places, callers: VecDeque::new(), _file: file, left })
     }
 }
 
@@ -193,12 +201,17 @@ impl Callers {
 
 /// The notice that another process accepts the callers from now on.
 #[derive(Clone, Default)]
-pub(super) struct Left(Arc<Notify>);
+pub(super) struct Left(Arc<(Notify, AtomicBool)>);
 
 impl Left {
-    /// Gives it.
+    /// Gives it. From here on the file of the socket is the other process's.
     pub(super) fn leave(&self) {
-        self.0.notify_one();
+        self.0.1.store(true, Ordering::Relaxed);
+        self.0.0.notify_one();
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.1.load(Ordering::Relaxed)
     }
 }
 
@@ -270,7 +283,7 @@ pub(super) struct Listener {
     places: Arc<Semaphore>,
     /// The connections, the oldest first, each with the means to close it.
     callers: VecDeque<(Caller, oneshot::Sender<()>)>,
-    file: Option<SocketFile>,
+    _file: Option<SocketFile>,
     left: Left,
 }
 
@@ -346,11 +359,8 @@ impl axum::serve::Listener for Listener {
             };
             let accepted = tokio::select! {
                 accepted = next => accepted,
-                () = self.left.0.notified(), if self.kind.is_some() => {
+                () = self.left.0.0.notified(), if self.kind.is_some() => {
                     self.kind = None;
-                    if let Some(file) = &mut self.file {
-                        file.stays = true;
-                    }
                     continue;
                 }
             };

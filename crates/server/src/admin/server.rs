@@ -136,8 +136,9 @@ impl Server {
         let left = Left::default();
         let socket = AdminSocket { socket: Arc::new(bound.copy()?), left: left.clone() };
         let router = router(Arc::new(Shared { control, tokens }), access.max_body);
-        let service = HttpService::start("the admin interface", "admin", || async move {
+        let service = HttpService::start("the admin interface", "admin", |ended| async move {
             axum::serve(bound.into_listener(left)?, router.into_make_service_with_connect_info::<Caller>())
+                .with_graceful_shutdown(async { _ = ended.await })
                 .await
         })?;
         Ok(Server { endpoint, socket, _service: service })

@@ -94,8 +94,12 @@ impl Site {
             sessions: Sessions::new(),
         });
         let router = router(Arc::clone(&shared));
-        let service = HttpService::start("the sample site", "demo-site", || async move {
-            axum::serve(tokio::net::TcpListener::from_std(listener)?, router).await
+        let service = HttpService::start("the sample site", "demo-site", |ended| async move {
+            let serve = axum::serve(tokio::net::TcpListener::from_std(listener)?, router);
+            tokio::select! {
+                served = serve => served,
+                _ = ended => Ok(()),
+            }
         })?;
         Ok(Site { address, shared, _service: service })
     }

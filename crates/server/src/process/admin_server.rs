@@ -39,6 +39,6 @@ pub(super) fn serve_admin(state: &Arc<ProcessState>, bound: Bound) -> io::Result
     let access = Access { token, read_token, ..Access::default() };
     let server = Server::start(bound, access, Arc::new(ProcessControl(state.clone())))
         .map_err(|error| with_context("cannot start the admin interface", &error))?;
-    _ = state.admin_server.set(server.socket());
+    *state.admin_server.lock() = Some(server.socket());
     Ok(server)
 }

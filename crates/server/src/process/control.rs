@@ -84,7 +84,7 @@ impl Control for ProcessControl {
         if purge.all {
             selections.push(Selection::All);
         }
-        let purged = Purger::of(shared).purge(&selections, kind, PATIENCE);
+        let purged = self.forget(&selections, kind)?;
         let unreached = purged.wait();
         let files = purge.urls.iter().filter(|url| shared.is_answered_by_file(url)).cloned().collect();
         Ok(Purged { objects: purged.objects as u64, unreached, files })
@@ -97,7 +97,7 @@ impl Control for ProcessControl {
                 .instead(error.instead)
         })?;
         let shared = &self.0.shared;
-        let unreached = Purger::of(shared).purge(&[Selection::Matching(parsed)], Kind::Hard, PATIENCE).wait();
+        let unreached = self.forget(&[Selection::Matching(parsed)], Kind::Hard)?.wait();
         Ok(Banned { active: shared.store.stats().bans, unreached })
     }
 
@@ -133,6 +133,20 @@ impl Control for ProcessControl {
         self.0.feed.subscribe(viewer, limit, filter)
     }
 }
+impl ProcessControl {
+    /// Purges, unless what is stored is being written for the next process.
+    fn forget(&self, selections: &[Selection], kind: Kind) -> Result<sandarac_proxy::Purged, Refusal> {
+        let is_saving = self.0.is_saving.read();
+        if *is_saving {
+            return Err(Refusal::failed(
+                "nothing is purged: this process is ending, and writes what it has stored",
+            )
+            .instead("purge again when the next one has started"));
+        }
+        Ok(Purger::of(&self.0.shared).purge(selections, kind, PATIENCE))
+    }
+}
+
 /// Memory and descriptors that are held for clients.
 fn holdings(shared: &Shared) -> HoldingsStatus {
     let (bytes, limit) = shared.held_in_all();
@@ -146,5 +160,28 @@ fn holdings(shared: &Shared) -> HoldingsStatus {
         limit_bytes: limit as u64,
         // Files have none where none are served.
         descriptors: shared.descriptors().into_iter().filter(|(_, _, limit)| *limit > 0).map(of).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Process;
+    use sandarac_config::Config;
+
+    /// Regression: what was purged while a snapshot was written came back with it.
+    #[test]
+    fn nothing_is_purged_while_a_snapshot_is_written() {
+        let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nanswer = { status = 200 }\n";
+        let (config, _) = Config::from_toml("test.toml", text).unwrap();
+        let process = Process::start(config, None).unwrap();
+        let control = ProcessControl(process.state.clone());
+        let everything = Purge { all: true, ..Purge::default() };
+        control.purge(&everything).unwrap();
+        control.ban("status == 404").unwrap();
+        *process.state.is_saving.write() = true;
+        for refused in [control.purge(&everything).map(drop), control.ban("status == 404").map(drop)] {
+            assert!(refused.unwrap_err().to_string().contains("this process is ending"));
+        }
     }
 }

@@ -2,23 +2,25 @@
 //!
 //! The newest process has the cache, and accepts. An older one may have objects left, and clients whose next
 //! request is their last one there. It tells the newest of each purge, and waits until that has happened. The
-//! other way round nobody waits: all have a marker in shared memory, which the newest changes before a purge
-//! is acknowledged. An older process that finds another marker than the one it knew no longer answers from
-//! what it has stored.
+//! other way round nobody waits: all have two marks in shared memory. The newest changes the first one before a
+//! purge is acknowledged; an older process that finds another one than it knew no longer answers from what it
+//! has stored. An older process that cannot tell the newest of a purge in time changes the second one; the newest,
+//! which looks at it at each lookup, then forgets everything. So a process that is stopped, or has died and been
+//! started again, cannot serve what was purged meanwhile.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, memfd_create};
-use sandarac_cache::{Forgotten, Others, Purge, Store};
+use sandarac_cache::{Forgotten, Others, Purge, Standing, Store};
 use sandarac_net::wall;
 
 use crate::stderr::print_line;
@@ -32,108 +34,171 @@ const TAGS: usize = 10_000;
 
 /// The processes of which each has taken over from the one before, as one of them sees them.
 pub(super) struct Relatives {
-    marker: Mutex<Marker>,
-    /// Whether others may know the marker.
-    has_older: bool,
+    marks: Mutex<Marks>,
+    /// Whether others may know the marks, and change the second one.
+    has_older: AtomicBool,
+    /// The second mark, as far as everything has been forgotten that it stands for.
+    caught_up: AtomicU64,
     leaving: OnceLock<Leaving>,
 }
 
-/// Eight bytes of memory that all share.
-struct Marker(File);
+/// Two numbers in memory that all share.
+struct Marks(File);
 
-impl Marker {
-    fn read(&self) -> io::Result<u64> {
+/// One of them.
+#[derive(Clone, Copy)]
+enum Mark {
+    /// Changed by the newest process, when it has forgotten something.
+    Forgotten,
+    /// Changed by an older one that could not tell the newest of something.
+    Untold,
+}
+
+impl Marks {
+    fn read(&self, mark: Mark) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        self.0.read_exact_at(&mut bytes, 0)?;
+        self.0.read_exact_at(&mut bytes, mark as u64 * 8)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Changes it. Only the newest process does.
-    fn change(&self) -> io::Result<()> {
-        self.0.write_all_at(&self.read()?.wrapping_add(1).to_le_bytes(), 0)
+    /// Gives it a number that it has not had.
+    fn change(&self, mark: Mark) -> io::Result<()> {
+        // Several older processes may change it at the same time.
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        self.0.write_all_at(&random, mark as u64 * 8)
     }
 }
 
 /// The knowledge of a process from which another one takes over.
 struct Leaving {
-    /// The marker when the other one had not begun to serve.
-    marker: u64,
+    /// The first mark when the other one had not begun to serve.
+    forgotten: u64,
     is_behind: AtomicBool,
-    /// The line to the newest process, and what says that it has forgotten something. None if it does not
-    /// answer.
-    newest: Mutex<Option<(Arc<Line>, Receiver<()>)>>,
+    newest: Mutex<Newest>,
+}
+
+/// The line to the newest process, and what says that it has forgotten something.
+struct Newest {
+    line: Arc<Line>,
+    heard: Receiver<u64>,
+    /// The number of the last message.
+    number: u64,
+    /// Whether it answered the last one.
+    answers: bool,
 }
 
 impl Relatives {
-    /// The relatives of a process that starts, with the marker of the one that it takes over from.
-    pub(super) fn new(marker: Option<OwnedFd>) -> io::Result<Relatives> {
-        let has_older = marker.is_some();
-        let marker = match marker {
-            Some(marker) => File::from(marker),
+    /// The relatives of a process that starts, with the marks of the one that it takes over from.
+    pub(super) fn new(marks: Option<OwnedFd>) -> io::Result<Relatives> {
+        let has_older = AtomicBool::new(marks.is_some());
+        let marks = match marks {
+            Some(marks) => Marks(File::from(marks)),
             None => {
-                let marker = File::from(memfd_create("sandarac-marker", MemfdFlags::CLOEXEC)?);
-                marker.write_all_at(&[0; 8], 0)?;
-                marker
+                let marks = File::from(memfd_create("sandarac-marks", MemfdFlags::CLOEXEC)?);
+                marks.write_all_at(&[0; 16], 0)?;
+                Marks(marks)
             }
         };
-        Ok(Relatives { marker: Mutex::new(Marker(marker)), has_older, leaving: OnceLock::new() })
+        // It has nothing stored yet.
+        let caught_up = AtomicU64::new(marks.read(Mark::Untold)?);
+        Ok(Relatives { marks: Mutex::new(marks), has_older, caught_up, leaving: OnceLock::new() })
     }
 
-    /// The marker, for a process that takes over.
-    pub(super) fn marker(&self) -> io::Result<OwnedFd> {
-        self.marker.lock().0.as_fd().try_clone_to_owned()
+    /// The marks, for a process that takes over.
+    pub(super) fn marks(&self) -> io::Result<OwnedFd> {
+        self.marks.lock().0.as_fd().try_clone_to_owned()
     }
 
     /// Another process takes over: from here on it is told over `line` of what is forgotten here. `heard` gets
-    /// something each time when it has done so. MUST be called before that process serves.
-    pub(super) fn leave(&self, line: Arc<Line>, heard: Receiver<()>) -> io::Result<()> {
-        let marker = self.marker.lock().read()?;
-        let newest = Mutex::new(Some((line, heard)));
-        _ = self.leaving.set(Leaving { marker, is_behind: AtomicBool::new(false), newest });
+    /// the number of each message that it has followed. MUST be called before that process serves.
+    pub(super) fn leave(&self, line: Arc<Line>, heard: Receiver<u64>) -> io::Result<()> {
+        let forgotten = self.marks.lock().read(Mark::Forgotten)?;
+        let newest = Mutex::new(Newest { line, heard, number: 0, answers: true });
+        _ = self.leaving.set(Leaving { forgotten, is_behind: AtomicBool::new(false), newest });
         Ok(())
+    }
+
+    /// All older processes have ended: none will change the second mark.
+    pub(super) fn older_are_gone(&self, store: &Store) {
+        if self.leaving.get().is_none() && !matches!(self.lost(), Ok(None)) {
+            store.purge_all(Purge::Hard, wall());
+        }
+        self.has_older.store(false, Relaxed);
+    }
+
+    fn change(&self, mark: Mark) {
+        if let Err(error) = self.marks.lock().change(mark) {
+            print_line(format_args!("sandarac: other processes do not hear of a purge: {error}"));
+        }
+    }
+
+    /// Whether the newest process has not been told of something.
+    fn lost(&self) -> io::Result<Option<u64>> {
+        let untold = self.marks.lock().read(Mark::Untold)?;
+        Ok((untold != self.caught_up.load(Relaxed)).then_some(untold))
     }
 }
 
-impl Leaving {
-    fn tell(&self, what: What, is_soft: bool) {
-        let mut newest = self.newest.lock();
-        let Some((line, heard)) = &*newest else { return };
-        let told = line.send(&Message::Forget { what, is_soft }, &[]);
-        match told.map(|()| heard.recv_timeout(PATIENCE)) {
-            Ok(Ok(())) => {}
-            Err(_) | Ok(Err(RecvTimeoutError::Disconnected)) => *newest = None,
-            Ok(Err(RecvTimeoutError::Timeout)) => {
-                print_line("sandarac: the process that has taken over does not hear of purges any more");
-                *newest = None;
-            }
+impl Newest {
+    /// Whether the newest process has forgotten this. One that has not answered the last message is sent no other.
+    fn tell(&mut self, what: What, is_soft: bool) -> bool {
+        while let Ok(heard) = self.heard.try_recv() {
+            self.answers |= heard == self.number;
         }
+        if !self.answers {
+            return false;
+        }
+        self.number += 1;
+        let number = self.number;
+        let deadline = Instant::now() + PATIENCE;
+        let patience = || deadline.saturating_duration_since(Instant::now());
+        self.answers = self.line.send(&Message::Forget { what, is_soft, number }, &[]).is_ok()
+            && std::iter::from_fn(|| self.heard.recv_timeout(patience()).ok()).any(|heard| heard == number);
+        self.answers
     }
 }
 
 impl Others for Relatives {
-    fn have_forgotten(&self) -> bool {
-        let Some(leaving) = self.leaving.get() else { return false };
-        if leaving.is_behind.load(Relaxed) {
-            return true;
+    fn have_forgotten(&self) -> Standing {
+        if let Some(leaving) = self.leaving.get() {
+            if leaving.is_behind.load(Relaxed) {
+                return Standing::Behind;
+            }
+            let mark = self.marks.lock().read(Mark::Forgotten);
+            let is_behind = mark.map_or(true, |mark| mark != leaving.forgotten);
+            leaving.is_behind.fetch_or(is_behind, Relaxed);
+            return if is_behind { Standing::Behind } else { Standing::Current };
         }
-        let is_behind = self.marker.lock().read().map_or(true, |marker| marker != leaving.marker);
-        leaving.is_behind.fetch_or(is_behind, Relaxed);
-        is_behind
+        if !self.has_older.load(Relaxed) {
+            return Standing::Current;
+        }
+        match self.lost() {
+            Ok(None) => Standing::Current,
+            Ok(Some(untold)) => Standing::Lost(untold),
+            Err(_) => Standing::Behind,
+        }
+    }
+
+    fn caught_up(&self, lost: u64) {
+        self.caught_up.store(lost, Relaxed);
     }
 
     fn forget(&self, what: &Forgotten, purge: Purge) {
         let is_soft = purge == Purge::Soft;
         if let Some(leaving) = self.leaving.get() {
-            match what {
+            let mut newest = leaving.newest.lock();
+            let is_told = match what {
                 Forgotten::Tags(tags) => tags
                     .chunks(TAGS)
-                    .for_each(|tags| leaving.tell(What::of(&Forgotten::Tags(tags.to_vec())), is_soft)),
-                what => leaving.tell(What::of(what), is_soft),
+                    .all(|tags| newest.tell(What::of(&Forgotten::Tags(tags.to_vec())), is_soft)),
+                what => newest.tell(What::of(what), is_soft),
+            };
+            if !is_told {
+                self.change(Mark::Untold);
             }
-        } else if self.has_older
-            && let Err(error) = self.marker.lock().change()
-        {
-            print_line(format_args!("sandarac: older processes do not hear of a purge: {error}"));
+        } else if self.has_older.load(Relaxed) {
+            self.change(Mark::Forgotten);
         }
     }
 }
@@ -150,10 +215,10 @@ impl ListeningToOlder {
         let is_over = self.is_over.clone();
         self.threads.lock().extend(spawn("older", move || {
             while let Some(message) = line.next(|| is_over.load(Relaxed)) {
-                let Message::Forget { what, is_soft } = message else { continue };
+                let Message::Forget { what, is_soft, number } = message else { continue };
                 let purge = if is_soft { Purge::Soft } else { Purge::Hard };
                 store.forget(&what.into(), purge, wall());
-                if line.send(&Message::Forgotten, &[]).is_err() {
+                if line.send(&Message::Forgotten { number }, &[]).is_err() {
                     return;
                 }
             }
@@ -188,15 +253,15 @@ mod tests {
     /// An older process and the one that has taken over from it.
     fn family() -> (Arc<Relatives>, Arc<Relatives>, Line) {
         let older = Arc::new(Relatives::new(None).unwrap());
-        let newest = Arc::new(Relatives::new(Some(older.marker().unwrap())).unwrap());
+        let newest = Arc::new(Relatives::new(Some(older.marks().unwrap())).unwrap());
         let (line, other) = Line::pair().unwrap();
         let (line, other) = (Arc::new(line), Line::from(other));
         let (tells, heard) = channel();
         older.leave(line.clone(), heard).unwrap();
         std::thread::spawn(move || {
             while let Some(message) = line.next(|| false) {
-                assert!(matches!(message, Message::Forgotten));
-                _ = tells.send(());
+                let Message::Forgotten { number } = message else { panic!("{message:?}") };
+                _ = tells.send(number);
             }
         });
         (older, newest, other)
@@ -205,10 +270,10 @@ mod tests {
     #[test]
     fn an_older_process_is_behind_once_the_newest_has_forgotten_something() {
         let (older, newest, _line) = family();
-        assert!(!older.have_forgotten());
+        assert_eq!(older.have_forgotten(), Standing::Current);
         newest.forget(&Forgotten::All, Purge::Soft);
-        assert!(older.have_forgotten() && older.have_forgotten());
-        assert!(!newest.have_forgotten());
+        assert_eq!([older.have_forgotten(), older.have_forgotten()], [Standing::Behind; 2]);
+        assert_eq!(newest.have_forgotten(), Standing::Current);
     }
 
     #[test]
@@ -235,12 +300,36 @@ mod tests {
         drop(newest);
     }
 
+    /// Regression: a purge at an older process was acknowledged after a second, although the newest one, which was stopped
+    /// meanwhile, never heard of it, nor of any later one.
     #[test]
-    fn an_older_process_whose_newest_is_gone_does_not_wait() {
-        let (older, _newest, line) = family();
+    fn what_the_newest_does_not_hear_has_it_forget_everything() {
+        let (older, newest, line) = family();
+        older.forget(&Forgotten::Ban("status == 404".to_owned()), Purge::Hard);
+        let Standing::Lost(lost) = newest.have_forgotten() else { panic!("it was told of nothing") };
+        newest.caught_up(lost);
+        assert_eq!(newest.have_forgotten(), Standing::Current);
+        // It goes on, and catches up.
+        let there = store();
+        let listening = ListeningToOlder::default();
+        listening.begin(line.copy().unwrap(), there.clone());
+        sandarac_test_support::within("a purge to be heard again", || {
+            older.forget(&Forgotten::Ban("status == 410".to_owned()), Purge::Hard);
+            (there.bans().len() >= 2 && newest.have_forgotten() == Standing::Current).then_some(()).or_else(
+                || {
+                    if let Standing::Lost(lost) = newest.have_forgotten() {
+                        newest.caught_up(lost);
+                    }
+                    None
+                },
+            )
+        });
+        // It is gone, and another one has its place, and the marks.
+        listening.stop();
         drop(line);
+        let other = Relatives::new(Some(older.marks().unwrap())).unwrap();
         older.forget(&Forgotten::All, Purge::Hard);
-        older.forget(&Forgotten::All, Purge::Hard);
+        assert!(matches!(other.have_forgotten(), Standing::Lost(_)));
     }
 
     /// Notes what a store forgets.
@@ -248,9 +337,11 @@ mod tests {
     struct ToldOf(Mutex<Vec<Forgotten>>);
 
     impl Others for ToldOf {
-        fn have_forgotten(&self) -> bool {
-            false
+        fn have_forgotten(&self) -> Standing {
+            Standing::Current
         }
+
+        fn caught_up(&self, _: u64) {}
 
         fn forget(&self, what: &Forgotten, _: Purge) {
             self.0.lock().push(what.clone());

@@ -14,6 +14,7 @@ use super::descriptors::descriptor_limits;
 use super::listeners::{Passed, bind, check_inherited, is_at, warn_of_mode};
 use super::log_target::log_target;
 use super::site::{DISCOVERY_PATIENCE, site};
+use super::snapshot;
 use super::socket_files::{identity, set_mode, socket_files};
 use super::state::ProcessState;
 use crate::admin::{Refusal, Reloaded};
@@ -33,6 +34,8 @@ impl ProcessState {
             print_line(format_args!("sandarac: {refusal}"));
             return Err(refusal.instead("start another process; it takes over when this one has ended"));
         }
+        self.refuse_during_upgrade()
+            .inspect_err(|refusal| print_line(format_args!("sandarac: not reloaded: {refusal}")))?;
         let _one_at_a_time = self.reloading.lock();
         service_manager::reloading();
         let outcome = self.take_up();
@@ -54,10 +57,25 @@ impl ProcessState {
         outcome
     }
 
-    /// Executes a command to a pool, but not during a reload, whose new pool would not know of it.
-    pub(super) fn order<T>(&self, order: impl FnOnce() -> T) -> T {
+    /// Executes a command to a pool, but not during a reload, whose new pool would not know of it, nor when another process
+    /// takes over, which would not.
+    pub(super) fn order<T>(&self, order: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+        self.refuse_during_upgrade()?;
         let _no_reload = self.reloading.lock();
+        if self.draining_since.get().is_some() {
+            return Err(Refusal::failed("this process ends")
+                .instead("say it to the one that has taken over, or to the next one"));
+        }
         order()
+    }
+
+    fn refuse_during_upgrade(&self) -> Result<(), Refusal> {
+        match self.upgrading.try_lock() {
+            Some(_) => Ok(()),
+            None => {
+                Err(Refusal::failed("an upgrade is in progress").instead("repeat it when that has ended"))
+            }
+        }
     }
 
     fn take_up(&self) -> Result<Reloaded, Refusal> {
@@ -101,6 +119,11 @@ impl ProcessState {
             self.read_token.set(config.admin.read_token.as_deref());
         }
         self.shared.store.configure(Settings::new(config.cache.memory.get()));
+        if let Some(path) =
+            config.cache.snapshot.as_ref().filter(|_| config.cache.snapshot != before.config.cache.snapshot)
+        {
+            snapshot::discard(path);
+        }
         let (descriptors, low) = descriptor_limits(&config, self.cores.count());
         self.shared.limit_descriptors(&descriptors);
         others.extend(low);

@@ -7,14 +7,31 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use sandarac_cache::{Begun, Store};
 
 use super::objects::{self, Amount};
 use super::relatives::spawn;
+use super::state::Arriving;
+use crate::human::lasting;
 use crate::stderr::print_line;
+
+/// How long a file is good for.
+const MAX_AGE: Duration = Duration::from_secs(3600);
+
+/// Removes the file at `path`, if there is one, because this process runs without having read it.
+pub(super) fn discard(path: &Path) {
+    match take(path) {
+        Ok(_) => print_line(format_args!(
+            "sandarac: {} is removed: what it holds may have been purged since",
+            path.display()
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => print_line(format_args!("sandarac: {} is not removed: {error}", path.display())),
+    }
+}
 
 /// Moves the objects of a store to the file at `path`, and says so.
 pub(super) fn save(store: &Store, path: &Path) {
@@ -42,8 +59,19 @@ fn write(store: &Store, path: &Path) -> io::Result<Amount> {
 
 /// Begins to put the objects from the file at `path` into a store, if there is one. Purges and bans since
 /// `begun` apply to them.
-pub(super) fn begin_reading(store: &Arc<Store>, path: PathBuf, begun: Begun) {
-    let file = match take(&path) {
+///
+/// One that is older than [`MAX_AGE`] is not put there: processes that did not know of the file may have run since.
+pub(super) fn begin_reading(store: &Arc<Store>, path: PathBuf, begun: Begun, arriving: Arriving) {
+    // A process that was killed while it wrote has left it.
+    _ = fs::remove_file(path.with_added_extension("new"));
+    let recent = take(&path).and_then(|file| match file.metadata()?.modified()?.elapsed() {
+        Ok(age) if age > MAX_AGE => Err(io::Error::other(format!(
+            "it was written {} ago, and what has been purged since is not known",
+            lasting(age.as_secs_f64())
+        ))),
+        _ => Ok(file),
+    });
+    let file = match recent {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => {
@@ -63,6 +91,7 @@ pub(super) fn begin_reading(store: &Arc<Store>, path: PathBuf, begun: Begun) {
             }
             Err(error) => format!("sandarac: the cache is back from {path} in part: {came}; then: {error}"),
         });
+        drop(arriving);
     });
 }
 

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use sandarac_message::Timestamp;
 use sandarac_net::{Inherited, Listener, ListenerId};
 use sandarac_proxy::Shared;
@@ -19,6 +20,7 @@ use crate::acme::AcmeThreads;
 use crate::admin::{AdminSocket, Token};
 use crate::cli::RunArgs;
 use crate::logs::{AccessLog, Feed};
+use crate::service_manager::Noted;
 use crate::takeover::Older;
 use crate::tls::TlsState;
 
@@ -52,17 +54,40 @@ pub(super) struct ProcessState {
     /// Copies of the listening sockets, for a process that takes over.
     pub(super) sockets: Mutex<HashMap<ListenerId, Vec<OwnedFd>>>,
     /// The part of the admin interface that such a process takes.
-    pub(super) admin_server: OnceLock<AdminSocket>,
+    pub(super) admin_server: Mutex<Option<AdminSocket>>,
     /// Held during an upgrade.
     pub(super) upgrading: Mutex<()>,
     /// A notice that another process has taken over, and one that this one has to end.
     pub(super) handed_over: Notify,
     pub(super) has_to_end: Arc<Notify>,
+    /// Whether that process has died.
+    pub(super) is_orphan: Arc<AtomicBool>,
+    /// What tells that the service manager has taken note of that.
+    pub(super) noted: Mutex<Option<Noted>>,
+    /// Whether what is stored is being written for the next process. Held while something is purged by command.
+    pub(super) is_saving: RwLock<bool>,
     /// Whether objects are on their way to that process, which this one has to wait for.
     pub(super) is_moving: watch::Sender<bool>,
+    /// Held while objects are on their way to this process.
+    pub(super) arriving: Arriving,
     /// Those that forget what this one forgets, and the other way round.
     pub(super) relatives: Arc<Relatives>,
     pub(super) listening_to_older: ListeningToOlder,
     /// The processes that this one has taken over from, and that may have connections left.
     pub(super) older: Mutex<Vec<Older>>,
+}
+
+/// A mark that is held while objects are on their way to a process.
+#[derive(Clone, Default)]
+pub(super) struct Arriving(Arc<()>);
+
+impl Arriving {
+    /// Holds it until the result is dropped.
+    pub(super) fn hold(&self) -> Arriving {
+        self.clone()
+    }
+
+    pub(super) fn is_held(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
 }

@@ -72,6 +72,7 @@ pub(super) fn start_sweeper(state: Weak<ProcessState>) -> io::Result<()> {
             _ = catch_unwind(AssertUnwindSafe(|| {
                 state.shared.store.sweep(SWEEP_PLACES, wall());
                 state.shared.look_at_clients();
+                state.look_at_older();
                 gaps.look(&state.shared.store);
             }));
             drop(state);

@@ -1,10 +1,10 @@
 //! The hand-over to a new process: its start, what it is given, and what becomes of this one.
 
-use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,20 @@ use super::relatives::spawn;
 use super::state::ProcessState;
 use crate::admin::{Refusal, Upgrade, Upgraded};
 use crate::human::lasting;
+use crate::intermediary::{self, Started};
 use crate::service_manager;
 use crate::stderr::print_line;
-use crate::takeover::{Line, Message, Offer, OfferedListener, Older, PROMPT, Secret, TAKES_OVER};
+use crate::takeover::{Line, Message, Offer, OfferedListener, Older, PROMPT, Secret};
 
 /// How long a new process may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long an upgrade waits for objects that are on their way to this process.
+const CACHE_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long one that does not may take to end by itself, and how often that is looked at.
+const GRACE: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The most old processes that are left their connections; of more, the oldest ends.
 const MAX_OLDER: usize = 3;
@@ -38,6 +46,7 @@ impl ProcessState {
                 refused("this process is draining and has nothing to hand over")
             }
             Some(_one_at_a_time) => {
+                self.wait_for_cache();
                 let _no_reload = self.reloading.lock();
                 let successor = match &order.to {
                     None => Successor::start(),
@@ -55,19 +64,24 @@ impl ProcessState {
         outcome
     }
 
+    /// Waits until the objects of the last process, or those of a snapshot, are here: what is on its way would be lost.
+    fn wait_for_cache(&self) {
+        let deadline = Instant::now() + CACHE_PATIENCE;
+        while self.arriving.is_held() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Hands over to a process, if it serves in time.
     fn hand_over(&self, successor: Successor, patience: Duration) -> Result<Upgraded, Refusal> {
-        let Successor { pid, line, child } = successor;
+        let Successor { pid, line, intermediary } = successor;
         if let Err(error) = self.offer(&line).and_then(|()| line.expect_ready(patience)) {
-            // One that asked ends by itself when the line does.
-            let (ended, status) = match child {
+            // It sees that nobody waits for it any more.
+            drop(line);
+            // One that asked ends by itself then.
+            let (ended, status) = match intermediary {
                 None => ("", String::new()),
-                Some(mut child) => {
-                    _ = child.kill();
-                    let status = child.wait();
-                    let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                    (", and was ended", format!(" ({status})"))
-                }
+                Some(intermediary) => (", and was ended", format!(" ({})", end(pid, intermediary))),
             };
             return Err(Refusal::failed(match error.kind() {
                 std::io::ErrorKind::WouldBlock => {
@@ -81,16 +95,18 @@ impl ProcessState {
         }
         // From here on there is no way back.
         self.draining_since.get_or_init(Instant::now);
-        if let Some(admin) = self.admin_server.get() {
+        // Without its socket here, nobody waits at it for this process if the other one dies.
+        if let Some(admin) = self.admin_server.lock().take() {
             admin.leave();
         }
-        service_manager::handed_over(pid);
+        if let Some(mut intermediary) = intermediary {
+            // From here on the service manager, if there is one, is the parent of the new process.
+            _ = intermediary.kill();
+            _ = intermediary.wait();
+        }
+        *self.noted.lock() = service_manager::handed_over(pid);
         self.acme.stop();
         self.leave(pid, line);
-        if let Some(mut child) = child {
-            // Nobody else waits for it, should it end first.
-            std::thread::spawn(move || child.wait());
-        }
         self.handed_over.notify_one();
         Ok(Upgraded { pid })
     }
@@ -115,15 +131,18 @@ impl ProcessState {
         if let Err(error) = line.send(&Message::Yours { orders: pools::orders(&self.shared) }, &theirs) {
             failed(&format!("process {pid} does not hear that it has taken over"), error);
         }
-        let has_to_end = self.has_to_end.clone();
+        let (has_to_end, is_orphan) = (self.has_to_end.clone(), self.is_orphan.clone());
         spawn("successor", move || {
             while let Some(message) = line.next(|| false) {
                 match message {
                     Message::End => has_to_end.notify_one(),
-                    Message::Forgotten => _ = tells.send(()),
+                    Message::Forgotten { number } => _ = tells.send(number),
                     _ => {}
                 }
             }
+            // Nobody is left to tell of purges, or to hear of them from.
+            is_orphan.store(true, Relaxed);
+            has_to_end.notify_one();
         });
         let (store, moving) = (self.shared.store.clone(), self.is_moving.clone());
         moving.send_replace(true);
@@ -159,11 +178,12 @@ impl ProcessState {
             offered.push(OfferedListener { address, sockets: own.len(), is_passed });
             descriptors.extend(own.iter().map(AsFd::as_fd));
         }
-        let admin = self.admin_server.get();
+        let admin_server = self.admin_server.lock();
+        let admin = admin_server.as_ref();
         descriptors.extend(admin.map(|admin| admin.socket().as_fd()));
         descriptors.extend(older.iter().map(|older| older.line.as_fd()));
-        let marker = self.relatives.marker()?;
-        descriptors.push(marker.as_fd());
+        let marks = self.relatives.marks()?;
+        descriptors.push(marks.as_fd());
         let offer = Offer {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -171,7 +191,7 @@ impl ProcessState {
             admin: admin.map(|_| self.admin.lock().clone()),
             older: older.iter().map(|older| older.pid).collect(),
             tickets: Secret(self.tls.secret().map(|secret| secret.bytes().to_vec()).unwrap_or_default()),
-            has_marker: true,
+            has_marks: true,
         };
         line.send(&Message::Offer(offer), &descriptors)
     }
@@ -204,8 +224,11 @@ impl ProcessState {
         };
         print_line(format_args!("sandarac: took over from process {pid}, version {version}{with}"));
         if let Some(stream) = stream {
-            let store = self.shared.store.clone();
-            spawn("objects", move || take_objects(&store, UnixStream::from(stream), pid, begun));
+            let (store, arriving) = (self.shared.store.clone(), self.arriving.hold());
+            spawn("objects", move || {
+                take_objects(&store, UnixStream::from(stream), pid, begun);
+                drop(arriving);
+            });
         }
         for line in older.iter().chain([&from]).map(|older| older.line.copy()) {
             match line {
@@ -233,6 +256,23 @@ impl ProcessState {
         let older = self.older.lock();
         older.iter().filter(|older| older.line.is_held()).map(|older| older.pid).collect()
     }
+
+    /// Looks whether the processes that this one took over from have ended.
+    pub(super) fn look_at_older(&self) {
+        let mut older = self.older.lock();
+        let were_there = !older.is_empty();
+        older.retain(|older| older.line.is_held());
+        if were_there && older.is_empty() {
+            self.relatives.older_are_gone(&self.shared.store);
+        }
+    }
+
+    /// Has these processes end within their time for that.
+    pub(super) fn end_older(&self) {
+        for older in &*self.older.lock() {
+            _ = older.line.send(&Message::End, &[]);
+        }
+    }
 }
 
 /// The process that one takes over from, and those before it.
@@ -259,22 +299,20 @@ fn take_objects(store: &Arc<Store>, stream: UnixStream, pid: u32, begun: Begun) 
 struct Successor {
     pid: u32,
     line: Line,
-    /// It, if it was started for that.
-    child: Option<Child>,
+    /// What ends as it does, if it was started for that.
+    intermediary: Option<Child>,
 }
 
 impl Successor {
     /// Starts the program at the path by which this process was started, with the same arguments.
     fn start() -> Result<Successor, Refusal> {
-        let mut arguments = std::env::args_os();
-        let program = arguments.next().unwrap_or_else(|| OsString::from("sandarac"));
-        let failed =
-            |error: std::io::Error| Refusal::failed(format!("cannot start {}: {error}", program.display()));
-        let (line, theirs) = Line::pair().map_err(failed)?;
-        let mut command = Command::new(&program);
-        command.args(arguments).stdin(Stdio::from(theirs)).env(TAKES_OVER, "1");
-        let child = command.spawn().map_err(failed)?;
-        Ok(Successor { pid: child.id(), line, child: Some(child) })
+        if std::process::id() == 1 {
+            return Err(Refusal::failed("this is the first process of its container, which ends with it")
+                .instead("start another container, and stop this one"));
+        }
+        let Started { pid, line, intermediary } =
+            intermediary::start().map_err(|error| Refusal::failed(error.to_string()))?;
+        Ok(Successor { pid, line, intermediary: Some(intermediary) })
     }
 
     /// The process that waits at a socket of this name.
@@ -283,8 +321,23 @@ impl Successor {
             Refusal::failed(format!("cannot reach the process that wants to take over: {error}"))
         };
         let (line, pid) = Line::to(name).map_err(failed)?;
-        Ok(Successor { pid, line, child: None })
+        Ok(Successor { pid, line, intermediary: None })
     }
+}
+
+/// Ends process `pid`, which does not serve, unless it ends by itself. Returns how it ended.
+fn end(pid: u32, mut intermediary: Child) -> String {
+    // It may be about to say why.
+    let began = Instant::now();
+    while began.elapsed() < GRACE && matches!(intermediary.try_wait(), Ok(None)) {
+        std::thread::sleep(LOOK);
+    }
+    if let Ok(None) = intermediary.try_wait()
+        && let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed())
+    {
+        _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    intermediary.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
 }
 
 #[cfg(test)]
@@ -293,6 +346,7 @@ mod tests {
     use crate::process::Process;
     use sandarac_config::Config;
     use sandarac_test_support::{Address, Conn, get};
+    use std::process::{Command, Stdio};
 
     #[test]
     fn a_program_that_hangs_is_ended_and_changes_nothing() {
@@ -302,7 +356,7 @@ mod tests {
         let (line, theirs) = Line::pair().unwrap();
         let child = Command::new("sleep").arg("60").stdin(Stdio::from(theirs)).spawn().unwrap();
         let pid = child.id();
-        let hanging = Successor { pid, line, child: Some(child) };
+        let hanging = Successor { pid, line, intermediary: Some(child) };
         let refused = process.state.hand_over(hanging, Duration::from_millis(100)).unwrap_err();
         let expected = format!("process {pid} did not serve within 0.1 s, and was ended");
         assert!(refused.to_string().contains(&expected), "{refused}");
