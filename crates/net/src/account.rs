@@ -17,6 +17,9 @@ const AHEAD: usize = 1 << 20;
 const LITTLE: usize = 64 << 10;
 const IN_A_CROWD: usize = 16 << 10;
 
+/// A connection that holds no more is left alone also where all hold more than they may.
+const BEYOND_LIMIT: usize = 4 << 10;
+
 /// Bytes that are read at a time for a connection where nothing may be held ahead, and bytes that wait for it
 /// then.
 const CROWDED_READ: usize = 8 << 10;
@@ -289,6 +292,11 @@ impl Holder {
     /// Whether it holds so much that it may have to give way.
     pub(crate) fn holds_much(&self) -> bool {
         self.0.is_connection && self.0.yielding.load(Relaxed) > IN_A_CROWD
+    }
+
+    /// Whether it holds more than is left alone in any case.
+    pub(crate) fn holds_some(&self) -> bool {
+        self.0.yielding.load(Relaxed) > BEYOND_LIMIT
     }
 
     /// Whether it has to give way, if it moves little. Connections hold much together of what gives way, and

@@ -4,7 +4,7 @@
 //! an exchange in a task of its own, which shares its [streams](super::streams).
 
 use super::in_place::{InPlace, Place};
-use super::received::ReceivedRequest;
+use super::received::{self, ReceivedRequest};
 use super::scratch::Scratch;
 use super::streams::Streams;
 use crate::account::{Held, Lease};
@@ -322,7 +322,8 @@ impl<'s, S: Service> Session<'s, S> {
                     }
                     let received =
                         ReceivedRequest { id: stream, request, priority, has_ended: end_stream, began };
-                    let mut place = Place { streams, output, block, is_open };
+                    let responses = &mut self.responses;
+                    let mut place = Place { streams, output, block, is_open, responses };
                     received.serve(self.service, self.peer, &self.streams, &limits, &mut place);
                     if self.peer.requests >= limits.max_requests && self.finishes.is_none() {
                         self.finishes = Some(now.plus(ROUND_TRIP));
@@ -333,10 +334,11 @@ impl<'s, S: Service> Session<'s, S> {
                 Some(Event::Refused { stream, refusal }) => {
                     self.peer.requests += 1;
                     self.idle_since = now;
-                    let mut place = Place { streams, output, block, is_open };
+                    let responses = &mut self.responses;
+                    let mut place = Place { streams, output, block, is_open, responses };
                     let mut client = InPlace::new(&mut place, stream, Priority::default());
                     self.service.refuse(self.peer, &Refused::Http2(refusal), &[], &mut client);
-                    client.finish();
+                    received::finish(self.service, client);
                 }
                 Some(Event::Malformed { stream, refusal }) => {
                     self.service.ignored(&Refused::Http2(refusal));
