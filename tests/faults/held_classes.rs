@@ -310,6 +310,52 @@ fn heads_of_stored_responses_that_nobody_takes() {
     drop(clients);
 }
 
+/// Has clients `ask` one after the other for a stored page whose head has 52 KB, and read nothing of it. Meanwhile, the process
+/// holds no more than it may, and an eighth.
+#[track_caller]
+fn beyond_the_limit<C>(count: usize, ask: impl Fn(Conn) -> C) {
+    let field = "f".repeat(4000);
+    let origin = Origin::new(move |request| match request.path() {
+        "/small" => small(),
+        _ => (0..13).fold(small(), |reply, at| reply.with(&format!("X-Long-{at}"), &field)),
+    });
+    let dir = TempDir::new();
+    let config = site(&origin.url(), "", "[cache]\nmemory = \"8MiB\"\n")
+        .replacen("127.0.0.1:0", &format!("unix:{}", dir.join("front").display()), 1)
+        .replacen("\n", "\nhttp2 = true\n", 1);
+    let proxy = sandarac().config(config).start();
+    (0..3).for_each(|_| _ = proxy.get("/long").expect(200));
+    let limit = proxy.metric("held_limit_bytes");
+    let mut clients = Vec::new();
+    while clients.len() < count {
+        clients.extend((0..20).map(|_| ask(proxy.connect())));
+        let held = proxy.metric("held_bytes");
+        assert!(held < limit / 8 * 9, "{held} of {limit} bytes by {} clients", clients.len());
+    }
+    assert!(proxy.metric("clients_slow") > 0);
+    proxy.get("/small").expect(200);
+}
+
+/// Before, a client whose socket took no more was cut off seconds later, and others came meanwhile.
+#[test]
+fn clients_that_take_nothing_beyond_the_limit_give_way_at_once() {
+    let asks = get("/long").to_bytes().repeat(20);
+    beyond_the_limit(800, |mut client| {
+        client.send(&asks);
+        client
+    });
+}
+
+/// The same over HTTP/2.
+#[test]
+fn clients_of_http2_that_take_nothing_beyond_the_limit_give_way_at_once() {
+    beyond_the_limit(400, |conn| {
+        let mut client = Http2::over(conn, &[]);
+        (0..30).for_each(|_| _ = client.head(&usual("HEAD", "/long"), true));
+        client
+    });
+}
+
 /// Sandarac with so much memory, over HTTP/2, before an origin of a stored page of `len` bytes, and a client that had it.
 fn stored(memory: &str, len: usize) -> (Sandarac, Origin) {
     let origin = Origin::new(move |_| reply(200).cache("max-age=600").body("s".repeat(len)));

@@ -5,6 +5,7 @@
 
 mod files;
 mod heads;
+mod memory;
 
 use super::answered::Answered;
 use super::incoming::{Arrived, Incoming, take_data};
@@ -21,6 +22,8 @@ use std::io;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+pub(super) use memory::{Memory, RESPONDING};
+
 /// Bytes of output in one write. A more urgent stream waits for no more than this.
 pub(super) const BATCH: usize = 128 * 1024;
 
@@ -33,10 +36,6 @@ const CONNECTION_QUEUE: usize = 1024 * 1024;
 /// few exchanges or holds half of [`CONNECTION_QUEUE`].
 const SMALL_READ: usize = 16 * 1024;
 const FEW_EXCHANGES: usize = 8;
-
-/// Bytes that a stream takes without an exchange, while its response waits for the client: its entries here and in the
-/// codec, and the owner of its pieces. Measured; an exchange has a lease of its own, with room for its stream.
-pub(super) const RESPONDING: usize = 512;
 
 /// The open streams of a connection, and its codec.
 pub(super) struct Streams {
@@ -99,17 +98,6 @@ impl Streams {
     /// Exchanges that have not ended.
     pub(super) fn exchanges(&self) -> usize {
         self.exchanges
-    }
-
-    /// Bytes of responses that wait for the client, and of requests that wait for exchanges, counted nowhere else.
-    pub(super) fn held_bytes(&self) -> (usize, usize) {
-        let responses = self.copied + self.waiting + self.out.capacity();
-        (responses + self.responding() * RESPONDING, self.held + self.wire.input_memory())
-    }
-
-    /// Streams without an exchange, whose response waits for the client.
-    fn responding(&self) -> usize {
-        self.open.len() - self.exchanges
     }
 
     /// Bytes of a response's body that the client lets through now on a stream whose body has not begun.
