@@ -6,7 +6,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use sandarac_test_support::http2::{Http2, usual};
+use sandarac_test_support::http2::{Http2, INITIAL_WINDOW, usual};
 use sandarac_test_support::{Conn, Gate, Listener, Origin, Reply, Sandarac, TempDir, get, reply, within};
 
 use super::{sandarac, site};
@@ -307,5 +307,120 @@ fn heads_of_stored_responses_that_nobody_takes() {
     proxy.get("/small").expect(200);
     let peak = proxy.peak_resident_bytes();
     assert!(peak < 132 * MIB, "{} MiB", peak / MIB);
+    drop(clients);
+}
+
+/// Has clients `ask` one after the other for a stored page whose head has 52 KB, and read nothing of it. Meanwhile, the process
+/// holds no more than it may, and an eighth.
+#[track_caller]
+fn beyond_the_limit<C>(count: usize, ask: impl Fn(Conn) -> C) {
+    let field = "f".repeat(4000);
+    let origin = Origin::new(move |request| match request.path() {
+        "/small" => small(),
+        _ => (0..13).fold(small(), |reply, at| reply.with(&format!("X-Long-{at}"), &field)),
+    });
+    let dir = TempDir::new();
+    let config = site(&origin.url(), "", "[cache]\nmemory = \"8MiB\"\n")
+        .replacen("127.0.0.1:0", &format!("unix:{}", dir.join("front").display()), 1)
+        .replacen("\n", "\nhttp2 = true\n", 1);
+    let proxy = sandarac().config(config).start();
+    (0..3).for_each(|_| _ = proxy.get("/long").expect(200));
+    let limit = proxy.metric("held_limit_bytes");
+    let mut clients = Vec::new();
+    while clients.len() < count {
+        clients.extend((0..20).map(|_| ask(proxy.connect())));
+        let held = proxy.metric("held_bytes");
+        assert!(held < limit / 8 * 9, "{held} of {limit} bytes by {} clients", clients.len());
+    }
+    assert!(proxy.metric("clients_slow") > 0);
+    proxy.get("/small").expect(200);
+}
+
+/// Before, a client whose socket took no more was cut off seconds later, and others came meanwhile.
+#[test]
+fn clients_that_take_nothing_beyond_the_limit_give_way_at_once() {
+    let asks = get("/long").to_bytes().repeat(20);
+    beyond_the_limit(800, |mut client| {
+        client.send(&asks);
+        client
+    });
+}
+
+/// The same over HTTP/2.
+#[test]
+fn clients_of_http2_that_take_nothing_beyond_the_limit_give_way_at_once() {
+    beyond_the_limit(400, |conn| {
+        let mut client = Http2::over(conn, &[]);
+        (0..30).for_each(|_| _ = client.head(&usual("HEAD", "/long"), true));
+        client
+    });
+}
+
+/// Sandarac with so much memory, over HTTP/2, before an origin of a stored page of `len` bytes, and a client that had it.
+fn stored(memory: &str, len: usize) -> (Sandarac, Origin) {
+    let origin = Origin::new(move |_| reply(200).cache("max-age=600").body("s".repeat(len)));
+    let config = site(&origin.url(), "", &format!("[cache]\nmemory = \"{memory}\"\n")).replacen(
+        "\n",
+        "\nhttp2 = true\n",
+        1,
+    );
+    let proxy = sandarac().config(config).start();
+    let mut first = Http2::to(proxy.address());
+    let page = first.get("/page", &[]);
+    assert_eq!(first.response(page).body.len(), len);
+    (proxy, origin)
+}
+
+/// Clients whose streams let so many bytes of a body through; each asks for the page so often.
+fn closed(proxy: &Sandarac, count: usize, window: u32, streams: usize) -> Vec<Http2> {
+    let client = |_| {
+        let mut client = Http2::over(proxy.connect(), &[(INITIAL_WINDOW, window)]);
+        client.gives_windows = false;
+        ask(&mut client, streams);
+        client
+    };
+    (0..count).map(client).collect()
+}
+
+/// Asks for the page so often, if the connection takes it.
+fn ask(client: &mut Http2, streams: usize) {
+    let asks = (0..streams).map(|_| client.request(&usual("GET", "/page"), b"").1);
+    let asks = asks.collect::<Vec<_>>().concat();
+    let _ = client.try_send(asks);
+}
+
+/// Before, a hundred streams of each connection held 70 KiB, and nothing of that was counted.
+#[test]
+fn streams_whose_stored_responses_wait_for_a_window() {
+    let (proxy, _origin) = stored("64MiB", 2000);
+    let mut clients = closed(&proxy, 120, 0, 0);
+    clients.iter_mut().for_each(|client| _ = client.settle());
+    let before = holds(&proxy);
+    clients.iter_mut().for_each(|client| ask(client, 100));
+    within("responses to be leased", || {
+        let (held, allocated) = holds(&proxy);
+        let (held, grown) = (held - before.0.min(held), allocated.saturating_sub(before.1));
+        let is_all = held * 10 > grown * 9 && held * 10 < grown * 11;
+        (proxy.metric_of("held_bytes", "responses") > 5 * MIB && is_all).then_some(())
+    });
+    drop(clients);
+    within("all to be free", || (proxy.metric("held_bytes") == 0).then_some(()));
+}
+
+/// Before, 800 connections held 56 MiB of 17, and nobody gave way.
+#[test]
+fn streams_whose_stored_responses_find_no_room_are_refused_and_give_way() {
+    let (proxy, _origin) = stored("1MiB", 2000);
+    let clients = closed(&proxy, 800, 0, 100);
+    within("some to be refused", || (proxy.metric_of("refused", "memory") > 0).then_some(()));
+    // A client that opens its windows is served meanwhile.
+    let mut reader = Http2::to(proxy.address());
+    for _ in 0..50 {
+        let page = reader.get("/page", &[]);
+        assert_eq!(reader.response(page).body.len(), 2000);
+    }
+    within("some to give way", || (proxy.metric("clients_slow") > 0).then_some(()));
+    within("the memory to be free", || (proxy.metric("held_bytes") < 10 * MIB).then_some(()));
+    reader.settle();
     drop(clients);
 }

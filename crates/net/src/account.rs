@@ -17,6 +17,12 @@ const AHEAD: usize = 1 << 20;
 const LITTLE: usize = 64 << 10;
 const IN_A_CROWD: usize = 16 << 10;
 
+/// A connection that holds no more is left alone also where all hold more than they may.
+const BEYOND_LIMIT: usize = 4 << 10;
+
+/// Bytes of data in TLS records that wait for a socket then: with the head of a response, less than [`BEYOND_LIMIT`].
+const SEALED_BEYOND_LIMIT: usize = 3 << 10;
+
 /// Bytes that are read at a time for a connection where nothing may be held ahead, and bytes that wait for it
 /// then.
 const CROWDED_READ: usize = 8 << 10;
@@ -194,6 +200,11 @@ impl Account {
         self.is_crowded() && self.of(Held::Handshakes) > self.limit() / 8
     }
 
+    /// Whether all hold more than they may.
+    fn is_beyond_limit(&self) -> bool {
+        self.bytes() > self.limit()
+    }
+
     /// Whether so much is held that only those who hold little find room.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.bytes() > self.limit() / 4 * 3
@@ -291,6 +302,11 @@ impl Holder {
         self.0.is_connection && self.0.yielding.load(Relaxed) > IN_A_CROWD
     }
 
+    /// Whether it holds more than is left alone in any case.
+    pub(crate) fn holds_some(&self) -> bool {
+        self.0.yielding.load(Relaxed) > BEYOND_LIMIT
+    }
+
     /// Whether it has to give way, if it moves little. Connections hold much together of what gives way, and
     /// this one no less of it than others do on average: so clients that take most of the memory do not have
     /// those cut off that take little.
@@ -305,7 +321,18 @@ impl Holder {
 
     /// Whether it has to give way as soon as it moves nothing, because all hold more than they may.
     pub(crate) fn is_beyond_limit(&self) -> bool {
-        self.account().bytes() > self.account().limit() && self.presses()
+        self.account().is_beyond_limit() && self.presses()
+    }
+
+    /// Whether it has to give way as soon as its socket takes no more, because all hold more than they may, and more than a
+    /// little waits for it: so many `bytes`.
+    pub(crate) fn gives_way_at_once(&self, bytes: usize) -> bool {
+        bytes > BEYOND_LIMIT && self.account().is_beyond_limit()
+    }
+
+    /// Bytes of data that may be sealed ahead of the socket.
+    pub(crate) fn sealed_limit(&self) -> usize {
+        if self.account().is_beyond_limit() { SEALED_BEYOND_LIMIT } else { usize::MAX }
     }
 
     /// Whether more may be held for it than what is sent to it next: it holds less than [`AHEAD`] of what gives

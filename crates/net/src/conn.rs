@@ -270,6 +270,7 @@ impl Conn {
     /// Hands as much of `slices` to the transport as it takes now. The queue MUST be empty.
     fn write_now(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>], after: After) -> io::Result<usize> {
         self.check()?;
+        self.limit_sealing();
         let written = match after {
             After::Any => self.transport.poll_write_vectored(cx, slices),
             After::File if slices.is_empty() => Poll::Ready(Ok(0)),
@@ -284,7 +285,26 @@ impl Conn {
                 self.reset();
                 Err(error)
             }
-            _ => Ok(written),
+            Poll::Ready(Ok(())) => Ok(written),
+            Poll::Pending => {
+                self.park_output();
+                Ok(written)
+            }
+        }
+    }
+
+    /// Where all hold more than they may, little is sealed for a client before the socket has taken it.
+    fn limit_sealing(&mut self) {
+        if let Some(counts) = &self.counts {
+            self.transport.limit_sealing(|| counts.holder.sealed_limit());
+        }
+    }
+
+    /// Keeps sealed output in memory of its own size, where nothing may be held ahead for the client: otherwise it goes on
+    /// borrowing a buffer, which saves copying it.
+    fn park_output(&mut self) {
+        if self.counts.as_ref().is_some_and(|counts| !counts.holder.may_look_ahead()) {
+            self.transport.park_output();
         }
     }
 
@@ -338,7 +358,7 @@ impl Conn {
 
     /// Bytes of memory that hold output, and belong to nothing else, such as the store.
     pub(crate) fn output_memory(&self) -> usize {
-        self.copied + self.transport.held() + self.queue.len() * size_of::<Piece>()
+        self.copied + self.transport.output_memory() + self.queue.len() * size_of::<Piece>()
     }
 
     /// Whether bytes in memory of the process wait for the socket.
@@ -359,7 +379,16 @@ impl Conn {
 
     /// Writes the queue; ready when it is empty.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.poll_write_queue(cx);
+        if flushed.is_pending() {
+            self.park_output();
+        }
+        flushed
+    }
+
+    fn poll_write_queue(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check()?;
+        self.limit_sealing();
         let sends_files = self.transport.sends_files();
         while let Some(front) = self.queue.front() {
             let is_large = front.len() >= LARGE && in_memory(front, sends_files).is_none();

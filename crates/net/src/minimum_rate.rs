@@ -42,6 +42,11 @@ impl RateGauge {
         }
     }
 
+    /// Whether the peer is being waited for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
     /// Records that the peer is being waited for, having moved `total` bytes so far. Returns how long it may
     /// still move nothing; `None` if it is too slow for `minimum` already.
     pub fn waits(&mut self, total: u64, minimum: MinimumRate) -> Option<Duration> {

@@ -73,6 +73,29 @@ impl Transport {
         }
     }
 
+    /// Bytes of memory that hold output which the socket does not have yet.
+    pub(crate) fn output_memory(&self) -> usize {
+        match self {
+            Transport::TlsClient(tls) => tls.output_memory(),
+            Transport::TlsBackend(tls) => tls.output_memory(),
+            other => other.held(),
+        }
+    }
+
+    /// Has TLS with a client seal no more than so many bytes ahead of the socket.
+    pub(crate) fn limit_sealing(&mut self, most: impl FnOnce() -> usize) {
+        if let Transport::TlsClient(tls) = self {
+            tls.limit_sealing(most());
+        }
+    }
+
+    /// Keeps what waits for the socket in memory of its own size.
+    pub(crate) fn park_output(&mut self) {
+        if let Transport::TlsClient(tls) = self {
+            tls.park_output();
+        }
+    }
+
     /// Whether a part of a record has come.
     pub(crate) fn has_part(&self) -> bool {
         matches!(self, Transport::TlsClient(tls) if tls.unprocessed() > 0)

@@ -411,6 +411,11 @@ impl WaitedFor {
         self.held.set(conn.output_memory() + self.kept);
     }
 
+    /// Whether the client, whose socket takes no more, has to give way without being waited for.
+    fn gives_way_at_once(&self) -> bool {
+        !self.rate.is_waiting() && self.held.holder().gives_way_at_once(self.held.bytes())
+    }
+
     /// Counts nothing, because something else does.
     pub(super) fn count_nothing(&mut self) {
         self.held.set(0);
@@ -418,7 +423,7 @@ impl WaitedFor {
 }
 
 /// Ready when no more than `window` bytes are queued for the client. Fails if it takes nothing in time, or
-/// too little on average. The timer MUST be clear, or set by an earlier call.
+/// too little on average, or nothing at once where all hold more than they may. The timer MUST be clear, or set by an earlier call.
 pub(super) fn poll_room(
     cx: &mut Context<'_>,
     conn: &mut Conn,
@@ -441,6 +446,7 @@ pub(super) fn poll_room(
     };
     let flushed = conn.poll_flush(cx);
     waited.count(conn);
+    let gives_way = waited.gives_way_at_once();
     let WaitedFor { rate, held, .. } = waited;
     // Where nothing may be held ahead, the client has to take what there is first.
     let window = held.holder().window(window);
@@ -453,6 +459,7 @@ pub(super) fn poll_room(
             has_room(conn, timer, rate);
             Poll::Ready(Ok(()))
         }
+        Poll::Pending if gives_way => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
         Poll::Pending => {
             loop {
                 let sent = conn.taken();

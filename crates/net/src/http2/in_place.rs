@@ -2,8 +2,9 @@
 
 use super::encoder;
 use super::outgoing::{Outgoing, Wrote};
-use super::streams::{BATCH, Streams};
+use super::streams::{BATCH, RESPONDING, Streams};
 use crate::Output;
+use crate::account::Lease;
 use crate::response::{Body, Responder, Response};
 use sandarac_wire::h2::{ErrorCode, Priority};
 use std::task::{Context, Poll, Waker};
@@ -19,6 +20,22 @@ pub(super) struct Place<'p> {
     pub(super) block: &'p mut Vec<u8>,
     /// Whether the socket takes output.
     pub(super) is_open: bool,
+    /// The memory of responses that wait.
+    pub(super) responses: &'p mut Lease,
+}
+
+/// There was no room for a response that the client does not let through. Its stream is refused.
+pub(super) struct NoRoom;
+
+/// The progress of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It has no body so far.
+    Bodiless,
+    /// Its head and its body are written or queued.
+    Sent,
+    /// Its stream was reset, because there was no room for it.
+    Refused,
 }
 
 /// The client of one request that is answered in place.
@@ -26,23 +43,39 @@ pub(super) struct InPlace<'c, 'p> {
     place: &'c mut Place<'p>,
     id: u32,
     priority: Priority,
-    has_body: bool,
+    stage: Stage,
 }
 
 impl<'c, 'p> InPlace<'c, 'p> {
     pub(super) fn new(place: &'c mut Place<'p>, id: u32, priority: Priority) -> InPlace<'c, 'p> {
         place.block.clear();
-        InPlace { place, id, priority, has_body: false }
+        InPlace { place, id, priority, stage: Stage::Bodiless }
     }
 
-    /// Ends a response without a body.
-    pub(super) fn finish(self) {
-        if !self.has_body {
-            let Place { streams, output, block, .. } = self.place;
-            // The stream is open: its request was received just now.
-            let _ = streams.wire.send_head(self.id, block, true, output.inline());
-            streams.end(self.id);
+    /// Ends the response.
+    ///
+    /// # Errors
+    /// There was no room for it.
+    pub(super) fn finish(self) -> Result<(), NoRoom> {
+        match self.stage {
+            Stage::Bodiless => {
+                let Place { streams, output, block, .. } = self.place;
+                // The stream is open: its request was received just now.
+                let _ = streams.wire.send_head(self.id, block, true, output.inline());
+                streams.end(self.id);
+            }
+            Stage::Sent => {}
+            Stage::Refused => return Err(NoRoom),
         }
+        Ok(())
+    }
+
+    /// Whether there is room for a response with so many bytes of body. What the client lets through needs none. A client that
+    /// lets a part of it through gets it, unless it holds more than a little already.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let Place { streams, responses, .. } = &mut *self.place;
+        let window = streams.let_through(self.id) as usize;
+        window >= bytes || responses.grow(RESPONDING) || window > 0 && !responses.holder().holds_some()
     }
 }
 
@@ -53,7 +86,7 @@ impl Responder for InPlace<'_, '_> {
     }
 
     fn send(&mut self, mut body: impl Body + 'static) -> u64 {
-        self.has_body = true;
+        self.stage = Stage::Sent;
         let mut outgoing = Outgoing::default();
         let mut cx = Context::from_waker(Waker::noop());
         let mut is_whole = false;
@@ -69,7 +102,13 @@ impl Responder for InPlace<'_, '_> {
         }
         debug_assert!(is_whole, "a body is sent in place that is not ready");
         let bytes = outgoing.queued();
-        let Place { streams, output, block, is_open } = &mut *self.place;
+        if !self.has_room(bytes) {
+            self.stage = Stage::Refused;
+            let Place { streams, output, .. } = &mut *self.place;
+            streams.wire.reset(self.id, ErrorCode::REFUSED_STREAM, output.inline());
+            return 0;
+        }
+        let Place { streams, output, block, is_open, .. } = &mut *self.place;
         let _ = streams.wire.send_head(self.id, block, false, output.inline());
         if !is_whole {
             streams.wire.reset(self.id, ErrorCode::INTERNAL_ERROR, output.inline());

@@ -6,6 +6,7 @@ mod client;
 mod encoder;
 mod in_place;
 mod incoming;
+mod open_streams;
 pub(crate) mod origin;
 mod outgoing;
 mod received;

@@ -2,6 +2,7 @@
 
 use crate::Output;
 use crate::file_reads::FileReads;
+use crate::output::COPIED;
 use sandarac_message::Piece;
 use sandarac_wire::h2::connection::Connection;
 use std::any::Any;
@@ -50,6 +51,12 @@ impl Outgoing {
     /// Whether any of it is in memory of the process.
     pub(super) fn holds_memory(&self) -> bool {
         self.first.iter().chain(&self.rest).any(|piece| !matches!(piece, Piece::File(_)))
+    }
+
+    /// Bytes of memory that the list of pieces takes, with the texts between those of a store.
+    pub(super) fn list_memory(&self) -> usize {
+        let texts = self.rest.iter().map(Piece::len).filter(|len| *len <= COPIED);
+        self.rest.capacity() * size_of::<Piece>() + texts.sum::<usize>()
     }
 
     /// Adds a piece of the body.

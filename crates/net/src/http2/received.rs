@@ -1,7 +1,7 @@
 //! Dispatch of a received request: an answer in place, or an exchange.
 
 use super::client::{Http2Client, RequestBody};
-use super::in_place::{InPlace, Place};
+use super::in_place::{InPlace, NoRoom, Place};
 use super::streams::Streams;
 use crate::leased_head::LeasedHead;
 use crate::panics::PanicPart;
@@ -45,14 +45,14 @@ impl ReceivedRequest<'_> {
         let Ok(of_tunnel) = of_tunnel else {
             let mut client = InPlace::new(place, id, priority);
             service.refuse(peer, &Refused::Http2(Refusal::HeadTooLarge), &[], &mut client);
-            return client.finish();
+            return finish(service, client);
         };
         let head = of_tunnel.as_ref().map_or(request.head, RequestHeadBuf::view);
         let is_tunnel = request.head.method == Method::Connect;
         let asked = Request { head, scheme: request.scheme, has_body: !has_ended && !is_tunnel, began };
         let mut client = InPlace::new(place, id, priority);
         let deferred = match service.answer(peer, &asked, &mut client) {
-            Answer::Answered => return client.finish(),
+            Answer::Answered => return finish(service, client),
             Answer::Deferred(deferred) => deferred,
         };
         if place.streams.exchanges() >= MAX_EXCHANGES {
@@ -78,6 +78,13 @@ impl ReceivedRequest<'_> {
             client.gather().await;
             service.exchange(&mut client, incoming).await;
         });
+    }
+}
+
+/// Ends a response that was made in place.
+pub(super) fn finish<S: Service>(service: &Rc<S>, client: InPlace<'_, '_>) {
+    if let Err(NoRoom) = client.finish() {
+        service.ignored(&Refused::Full);
     }
 }
 

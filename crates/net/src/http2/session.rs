@@ -4,9 +4,9 @@
 //! an exchange in a task of its own, which shares its [streams](super::streams).
 
 use super::in_place::{InPlace, Place};
-use super::received::ReceivedRequest;
+use super::received::{self, ReceivedRequest};
 use super::scratch::Scratch;
-use super::streams::Streams;
+use super::streams::{Memory, Streams};
 use crate::account::{Held, Lease};
 use crate::lent::Lent;
 use crate::service::{Peer, Refused, Service};
@@ -19,6 +19,7 @@ use sandarac_wire::h2::{Fault, Priority};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
@@ -103,6 +104,8 @@ struct Session<'s, S: Service> {
     finishes: Option<Moment>,
     /// The end that follows once everything is written.
     end: Option<End>,
+    /// Whether output waits for the socket.
+    is_blocked: bool,
     /// The memory of responses and of request bodies that wait.
     responses: Lease,
     uploads: Lease,
@@ -156,6 +159,7 @@ impl<'s, S: Service> Session<'s, S> {
             rate_held: RateGauge::new(),
             finishes: None,
             end: None,
+            is_blocked: false,
             responses,
             uploads,
         }
@@ -183,7 +187,9 @@ impl<'s, S: Service> Session<'s, S> {
                 }
             }
             self.conn.park();
-            self.count_held();
+            if self.count_held().is_break() {
+                return Poll::Ready(self.cut());
+            }
             if self.gives_way() {
                 continue;
             }
@@ -213,11 +219,26 @@ impl<'s, S: Service> Session<'s, S> {
         true
     }
 
-    /// Counts what the streams hold.
-    fn count_held(&mut self) {
-        let (responses, uploads) = self.streams.borrow().held_bytes();
-        self.responses.set(responses + self.conn.output_memory());
+    /// Counts what the streams hold. Breaks if the socket begins to take no more, and all hold more than they may: then this
+    /// client has to give way, if more than a little waits for it.
+    fn count_held(&mut self) -> ControlFlow<()> {
+        let Memory { queues, entries, uploads } = self.streams.borrow().memory();
+        let queues = queues + self.conn.output_memory();
+        self.responses.set(queues + entries);
         self.uploads.set(uploads + self.conn.input_memory());
+        let is_blocked = self.conn.queued() > 0;
+        let was_blocked = std::mem::replace(&mut self.is_blocked, is_blocked);
+        match is_blocked && !was_blocked && self.peer.holder.gives_way_at_once(queues) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Ends a connection whose client is too slow for what it holds.
+    fn cut(&self) -> End {
+        self.peer.holder.cut();
+        self.service.cut_off();
+        End::Reset
     }
 
     /// Tells the client that the connection ends, if the process or the listener does.
@@ -322,7 +343,8 @@ impl<'s, S: Service> Session<'s, S> {
                     }
                     let received =
                         ReceivedRequest { id: stream, request, priority, has_ended: end_stream, began };
-                    let mut place = Place { streams, output, block, is_open };
+                    let responses = &mut self.responses;
+                    let mut place = Place { streams, output, block, is_open, responses };
                     received.serve(self.service, self.peer, &self.streams, &limits, &mut place);
                     if self.peer.requests >= limits.max_requests && self.finishes.is_none() {
                         self.finishes = Some(now.plus(ROUND_TRIP));
@@ -333,10 +355,11 @@ impl<'s, S: Service> Session<'s, S> {
                 Some(Event::Refused { stream, refusal }) => {
                     self.peer.requests += 1;
                     self.idle_since = now;
-                    let mut place = Place { streams, output, block, is_open };
+                    let responses = &mut self.responses;
+                    let mut place = Place { streams, output, block, is_open, responses };
                     let mut client = InPlace::new(&mut place, stream, Priority::default());
                     self.service.refuse(self.peer, &Refused::Http2(refusal), &[], &mut client);
-                    client.finish();
+                    received::finish(self.service, client);
                 }
                 Some(Event::Malformed { stream, refusal }) => {
                     self.service.ignored(&Refused::Http2(refusal));
@@ -420,9 +443,7 @@ impl<'s, S: Service> Session<'s, S> {
             // Whatever it is that the client holds: if it takes little meanwhile, all of it is given up.
             let minimum = limits.min_rate_of_those_who_press(&self.peer.holder);
             if self.rate_held.waits(self.conn.taken(), minimum).is_none() {
-                self.peer.holder.cut();
-                self.service.cut_off();
-                return Err(End::Reset);
+                return Err(self.cut());
             }
         } else {
             self.rate_held.goes_on(|| self.conn.taken());
@@ -439,9 +460,7 @@ impl<'s, S: Service> Session<'s, S> {
             let sent = self.conn.taken();
             let in_time = self.rate_out.still(sent) < limits.patience(presses);
             if self.rate_out.waits(sent, minimum).is_none() || !in_time {
-                self.peer.holder.cut();
-                self.service.cut_off();
-                return Err(End::Reset);
+                return Err(self.cut());
             }
             judge_in(JUDGE_EVERY.min(limits.send_timeout));
         } else {

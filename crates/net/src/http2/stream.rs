@@ -11,7 +11,7 @@ use std::io;
 pub(super) struct Stream {
     pub(super) priority: Priority,
     pub(super) outgoing: Outgoing,
-    /// Bytes in the queue that belong to nothing else, such as the store.
+    /// Bytes of the queue that belong to nothing else, such as the store.
     pub(super) copied: usize,
     /// Bytes of the response that wait with the backend's connection for room.
     pub(super) waiting: usize,

@@ -5,9 +5,11 @@
 
 mod files;
 mod heads;
+mod memory;
 
 use super::answered::Answered;
 use super::incoming::{Arrived, Incoming, take_data};
+use super::open_streams::OpenStreams;
 use super::outgoing::{Outgoing, Wrote};
 use super::schedule::Schedule;
 use super::stream::Stream;
@@ -16,10 +18,11 @@ use crate::{MinimumRate, Moment, Output};
 use sandarac_message::{FieldsBuf, Piece};
 use sandarac_wire::h2::connection::Connection;
 use sandarac_wire::h2::{ErrorCode, Priority};
-use std::collections::BTreeMap;
 use std::io;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+
+pub(super) use memory::{Memory, RESPONDING};
 
 /// Bytes of output in one write. A more urgent stream waits for no more than this.
 pub(super) const BATCH: usize = 128 * 1024;
@@ -39,7 +42,7 @@ pub(super) struct Streams {
     pub(super) wire: Connection,
     /// Frames of exchanges that are not written.
     out: Vec<u8>,
-    open: BTreeMap<u32, Stream>,
+    open: OpenStreams,
     /// Streams that have something to send and whose own window is open.
     schedule: Schedule,
     /// Streams whose next piece a thread reads from a file.
@@ -70,7 +73,7 @@ impl Streams {
         Streams {
             wire,
             out,
-            open: BTreeMap::new(),
+            open: OpenStreams::default(),
             schedule: Schedule::default(),
             reading: Vec::new(),
             session: None,
@@ -97,9 +100,9 @@ impl Streams {
         self.exchanges
     }
 
-    /// Bytes of responses that wait for the client, and of requests that wait for exchanges, counted nowhere else.
-    pub(super) fn held_bytes(&self) -> (usize, usize) {
-        (self.copied + self.waiting + self.out.capacity(), self.held + self.wire.input_memory())
+    /// Bytes of a response's body that the client lets through now on a stream whose body has not begun.
+    pub(super) fn let_through(&self, id: u32) -> u32 {
+        self.wire.stream_window(id).min(self.wire.connection_window())
     }
 
     /// Whether no stream is open.
@@ -146,16 +149,18 @@ impl Streams {
 
     /// The rest of a response that was made in place.
     pub(super) fn respond(&mut self, id: u32, priority: Priority, outgoing: Outgoing) {
-        self.open.insert(id, Stream { priority, outgoing, ..Stream::default() });
+        let copied = outgoing.list_memory();
+        self.copied += copied;
+        self.open.insert(id, Stream { priority, outgoing, copied, ..Stream::default() });
         self.schedule(id);
     }
 
     /// Data of a request was received.
     pub(super) fn receive(&mut self, id: u32, data: &[u8], ended: bool, out: &mut Vec<u8>) {
-        let stream = self.open.get_mut(&id);
+        let stream = self.open.get_mut(id);
         let Some(request) = stream.and_then(|stream| stream.request.as_mut()) else {
             // The exchange has ended. Once the response is written, the window of the stream stays closed.
-            let window = if self.open.contains_key(&id) { id } else { 0 };
+            let window = if self.open.contains(id) { id } else { 0 };
             return self.wire.release(window, data.len() as u32, out);
         };
         request.data.extend_from_slice(data);
@@ -173,7 +178,7 @@ impl Streams {
 
     /// The trailers of a request were received.
     pub(super) fn receive_trailers(&mut self, id: u32, trailers: FieldsBuf) {
-        if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
+        if let Some(request) = self.open.get_mut(id).and_then(|stream| stream.request.as_mut()) {
             request.end = Some(trailers);
             Streams::wake(request);
         }
@@ -181,7 +186,7 @@ impl Streams {
 
     /// Gives up a stream that was reset, or whose client is too slow.
     pub(super) fn lose(&mut self, id: u32, why: io::ErrorKind) {
-        let Some(stream) = self.open.get_mut(&id) else { return };
+        let Some(stream) = self.open.get_mut(id) else { return };
         stream.outgoing = Outgoing::default();
         if std::mem::take(&mut stream.is_scheduled) {
             self.schedule.remove(id);
@@ -194,7 +199,7 @@ impl Streams {
         let (copied, waiting) = (std::mem::take(&mut stream.copied), std::mem::take(&mut stream.waiting));
         match &mut stream.request {
             Some(request) => Streams::wake(request),
-            None => drop(self.open.remove(&id)),
+            None => self.open.remove(id),
         }
         self.free(copied, waiting);
     }
@@ -210,7 +215,7 @@ impl Streams {
         self.copied -= copied;
         self.waiting -= waiting;
         if was_full && !self.is_full() {
-            self.open.values_mut().filter_map(|stream| stream.request.as_mut()).for_each(|request| {
+            self.open.iter_mut().filter_map(|(_, stream)| stream.request.as_mut()).for_each(|request| {
                 Streams::wake(request);
             });
         }
@@ -218,17 +223,17 @@ impl Streams {
 
     /// Gives up all streams, because the connection has ended.
     pub(super) fn lose_all(&mut self, why: io::ErrorKind) {
-        let all: Vec<u32> = self.open.keys().copied().collect();
+        let all: Vec<u32> = self.open.iter().map(|(id, _)| id).collect();
         all.into_iter().for_each(|id| self.lose(id, why));
     }
 
     /// The window of a stream was opened, or that of all if `id` is 0. That of the connection alone lets nothing
     /// through on a stalled stream, for which the client would be judged.
     pub(super) fn window_opened(&mut self, id: u32) {
-        let is_open = |(id, stream): &(&u32, &Stream)| stream.is_stalled && self.wire.stream_window(**id) > 0;
+        let is_open = |(id, stream): &(u32, &Stream)| stream.is_stalled && self.wire.stream_window(*id) > 0;
         let opened: Vec<u32> = match id {
             0 if self.stalled == 0 => return,
-            0 => self.open.iter().filter(is_open).map(|(id, _)| *id).collect(),
+            0 => self.open.iter().filter(is_open).map(|(id, _)| id).collect(),
             id => vec![id],
         };
         opened.into_iter().for_each(|id| self.schedule(id));
@@ -236,7 +241,7 @@ impl Streams {
 
     /// Changes the priority of a stream.
     pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
-        let Some(stream) = self.open.get_mut(&id) else { return };
+        let Some(stream) = self.open.get_mut(id) else { return };
         stream.priority = priority;
         if std::mem::take(&mut stream.is_scheduled) {
             self.schedule.remove(id);
@@ -252,12 +257,13 @@ impl Streams {
         while output.len() < BATCH
             && let Some(id) = self.schedule.take()
         {
-            let Some(stream) = self.open.get_mut(&id) else { continue };
+            let Some(stream) = self.open.get_mut(id) else { continue };
             stream.is_scheduled = false;
             let wrote = stream.outgoing.write_frame(&mut self.wire, id, output);
             if let Wrote::Data(len) | Wrote::End(len) = wrote {
                 stream.sent += len as u64;
-                let copied = len.min(stream.copied);
+                let is_all = matches!(wrote, Wrote::End(_));
+                let copied = if is_all { stream.copied } else { len.min(stream.copied) };
                 stream.copied -= copied;
                 freed += copied;
             }
@@ -302,7 +308,7 @@ impl Streams {
 
     /// Whether bytes in memory of the process wait for the client, as those of files do not.
     pub(super) fn hold_memory(&self) -> bool {
-        self.open.values().any(Stream::holds_memory)
+        self.open.iter().any(|(_, stream)| stream.holds_memory())
     }
 
     /// Resets stalled streams whose client is too slow. Returns their number, and whether others are stalled.
@@ -320,7 +326,7 @@ impl Streams {
             stream.rate.still(stream.sent) >= patience || stream.rate.waits(stream.sent, minimum).is_none()
         };
         let all = self.open.iter_mut().filter(|(_, stream)| stream.is_stalled).take(stalled);
-        let slow: Vec<u32> = all.filter_map(|(id, stream)| is_slow(stream).then_some(*id)).collect();
+        let slow: Vec<u32> = all.filter_map(|(id, stream)| is_slow(stream).then_some(id)).collect();
         for id in &slow {
             self.wire.reset(*id, ErrorCode::CANCEL, &mut self.out);
             // Not TimedOut: the session counts it, and the exchange would too.
@@ -337,9 +343,9 @@ impl Streams {
     /// Ends the request bodies that exchanges wait for, because the client sends too slowly.
     pub(super) fn lose_uploads(&mut self) {
         let is_awaited = |stream: &Stream| stream.request.as_ref().is_some_and(|request| request.is_awaited);
-        let late = self.open.iter().filter(|(_, stream)| is_awaited(stream)).map(|(id, _)| *id);
+        let late = self.open.iter().filter(|(_, stream)| is_awaited(stream)).map(|(id, _)| id);
         for id in late.collect::<Vec<u32>>() {
-            if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut()) {
+            if let Some(request) = self.open.get_mut(id).and_then(|stream| stream.request.as_mut()) {
                 request.is_late = true;
                 Streams::wake(request);
             }
@@ -348,14 +354,14 @@ impl Streams {
 
     /// Applies the Priority of a response to its stream (RFC 9218 §8).
     pub(super) fn merge_priority(&mut self, id: u32, value: &[u8]) {
-        if let Some(stream) = self.open.get_mut(&id) {
+        if let Some(stream) = self.open.get_mut(id) {
             stream.priority = stream.priority.updated_by(value);
         }
     }
 
     /// Adds a piece of the body. `is_copy` is whether its memory belongs to nothing else.
     pub(super) fn send(&mut self, id: u32, piece: Piece, is_copy: bool) -> io::Result<()> {
-        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Err(why.into());
         }
@@ -370,7 +376,7 @@ impl Streams {
 
     /// Ends the body, with these trailers, as a block, or none.
     pub(super) fn send_end(&mut self, id: u32, trailers: Vec<u8>) -> io::Result<()> {
-        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Err(why.into());
         }
@@ -382,13 +388,13 @@ impl Streams {
 
     /// Bytes of a stream's body that are queued.
     pub(super) fn queued(&self, id: u32) -> usize {
-        self.open.get(&id).map_or(0, |stream| stream.outgoing.queued())
+        self.open.get(id).map_or(0, |stream| stream.outgoing.queued())
     }
 
     /// Ready when no more than `window` bytes are queued on a stream, and there is room for more.
     pub(super) fn poll_room(&mut self, id: u32, cx: &mut Context<'_>, window: usize) -> Poll<io::Result<()>> {
         let is_full = self.is_full();
-        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(id).ok_or(io::ErrorKind::NotConnected)?;
         if let Some(why) = stream.gone {
             return Poll::Ready(Err(why.into()));
         }
@@ -405,7 +411,7 @@ impl Streams {
 
     /// Notes that an exchange that waits for room keeps `bytes` of the response.
     pub(super) fn keeps(&mut self, id: u32, bytes: usize) {
-        if let Some(stream) = self.open.get_mut(&id).filter(|stream| stream.gone.is_none()) {
+        if let Some(stream) = self.open.get_mut(id).filter(|stream| stream.gone.is_none()) {
             self.waiting = self.waiting - stream.waiting + bytes;
             stream.waiting = bytes;
         }
@@ -419,12 +425,12 @@ impl Streams {
 
     /// Why a stream was given up; `None` while it is open.
     pub(super) fn gone(&self, id: u32) -> Option<io::ErrorKind> {
-        self.open.get(&id).map_or(Some(io::ErrorKind::NotConnected), |stream| stream.gone)
+        self.open.get(id).map_or(Some(io::ErrorKind::NotConnected), |stream| stream.gone)
     }
 
     /// Ready when a stream was given up.
     pub(super) fn poll_gone(&mut self, id: u32, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(stream) = self.open.get_mut(&id) else { return Poll::Ready(()) };
+        let Some(stream) = self.open.get_mut(id) else { return Poll::Ready(()) };
         if stream.gone.is_some() {
             return Poll::Ready(());
         }
@@ -434,7 +440,7 @@ impl Streams {
 
     /// Bytes of the request body that wait to be taken, and whether the body has ended after them and how.
     pub(super) fn arrived(&self, id: u32) -> (usize, Option<&FieldsBuf>) {
-        let request = self.open.get(&id).and_then(|stream| stream.request.as_ref());
+        let request = self.open.get(id).and_then(|stream| stream.request.as_ref());
         request.map_or((0, None), |request| (request.data.len(), request.end.as_ref()))
     }
 
@@ -448,7 +454,7 @@ impl Streams {
         announced: Option<u64>,
     ) -> Poll<io::Result<Arrived>> {
         self.stop_awaiting(id);
-        let stream = self.open.get_mut(&id).ok_or(io::ErrorKind::NotConnected)?;
+        let stream = self.open.get_mut(id).ok_or(io::ErrorKind::NotConnected)?;
         let Some(request) = &mut stream.request else {
             return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
         };
@@ -472,7 +478,7 @@ impl Streams {
 
     /// The exchange waits for more of the request body from now on.
     pub(super) fn start_awaiting(&mut self, id: u32) {
-        if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut())
+        if let Some(request) = self.open.get_mut(id).and_then(|stream| stream.request.as_mut())
             && !std::mem::replace(&mut request.is_awaited, true)
         {
             self.awaiting_bodies += 1;
@@ -485,7 +491,7 @@ impl Streams {
 
     /// The exchange does not wait for more of the request body.
     pub(super) fn stop_awaiting(&mut self, id: u32) {
-        if let Some(request) = self.open.get_mut(&id).and_then(|stream| stream.request.as_mut())
+        if let Some(request) = self.open.get_mut(id).and_then(|stream| stream.request.as_mut())
             && std::mem::take(&mut request.is_awaited)
         {
             self.awaiting_bodies -= 1;
@@ -514,7 +520,7 @@ impl Streams {
     pub(super) fn leave(&mut self, id: u32, unused: usize, has_responded: bool, code: ErrorCode) {
         self.stop_awaiting(id);
         self.exchanges -= 1;
-        let Some(stream) = self.open.get_mut(&id) else { return };
+        let Some(stream) = self.open.get_mut(id) else { return };
         let unused = unused + stream.request.take().map_or(0, |request| request.data.len());
         let (gone, has_more) = (stream.gone.is_some(), stream.outgoing.has_more());
         let waiting = std::mem::take(&mut stream.waiting);
@@ -534,7 +540,7 @@ impl Streams {
     /// Forgets a stream whose response is written. If the client has not ended its request, it is told to stop
     /// in a while.
     pub(super) fn end(&mut self, id: u32) {
-        self.open.remove(&id);
+        self.open.remove(id);
         self.answered.add(id, &self.wire);
     }
 
@@ -544,7 +550,7 @@ impl Streams {
     }
 
     fn schedule(&mut self, id: u32) {
-        if let Some(stream) = self.open.get_mut(&id)
+        if let Some(stream) = self.open.get_mut(id)
             && stream.outgoing.has_more()
             && !stream.is_scheduled
         {

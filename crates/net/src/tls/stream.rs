@@ -43,6 +43,8 @@ pub struct TlsStream<S: Side> {
     opened: Vec<u8>,
     /// Records that the socket does not have yet.
     sealed: ByteQueue,
+    /// Sealed bytes that may wait for the socket. Above this, no more is sealed.
+    most_sealed: usize,
     /// The data sealed since [`TlsStream::sealed`] was last empty.
     data_sealed: usize,
     /// Whether the peer has ended its data in order.
@@ -72,6 +74,7 @@ impl<S: Side> TlsStream<S> {
             records,
             opened: Vec::new(),
             sealed: ByteQueue::default(),
+            most_sealed: usize::MAX,
             data_sealed: 0,
             peer_has_closed: false,
             has_closed: false,
@@ -83,6 +86,21 @@ impl<S: Side> TlsStream<S> {
     /// Bytes of memory that hold what was received and not read.
     pub(crate) fn input_memory(&self) -> usize {
         self.records.memory() + self.opened.capacity()
+    }
+
+    /// Bytes of memory that hold what the socket does not have yet.
+    pub(crate) fn output_memory(&self) -> usize {
+        self.sealed.memory()
+    }
+
+    /// Seals no more than so many bytes ahead of the socket.
+    pub(crate) fn limit_sealing(&mut self, most: usize) {
+        self.most_sealed = most;
+    }
+
+    /// Keeps what waits for the socket in memory of its own size.
+    pub(crate) fn park_output(&mut self) {
+        self.sealed.park();
     }
 
     /// Bytes that were received and not processed.
@@ -282,13 +300,16 @@ impl<S: Side> TlsStream<S> {
         let total: usize = slices.iter().map(|slice| slice.len()).sum();
         let mut taken = 0;
         while taken < total {
-            let sealed = self.seal(slices, taken).map_err(|error| self.untake(taken, error))?;
-            taken += sealed;
-            self.data_sealed += sealed;
+            let room = self.most_sealed.saturating_sub(self.sealed.data().len());
+            if room > 0 {
+                let sealed = self.seal(slices, taken, room).map_err(|error| self.untake(taken, error))?;
+                taken += sealed;
+                self.data_sealed += sealed;
+            }
             if taken == total {
                 break;
             }
-            // The buffer is full.
+            // The buffer is full, or as full as it may be.
             match self.poll_flush(cx) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(self.untake(taken, error))),
@@ -305,13 +326,15 @@ impl<S: Side> TlsStream<S> {
         error
     }
 
-    /// Seals `slices` without their first `skip` bytes, as far as there is room; returns the number of bytes.
-    fn seal(&mut self, slices: &[IoSlice<'_>], skip: usize) -> io::Result<usize> {
+    /// Seals `slices` without their first `skip` bytes, as far as there is room, and at most `most`; returns the number of bytes.
+    fn seal(&mut self, slices: &[IoSlice<'_>], skip: usize, most: usize) -> io::Result<usize> {
         let mut sealed = None;
         // Data that arrived and was not read yet is opened first.
         while sealed.is_none() {
-            let processed =
-                self.process(|_| 0, |traffic, room| sealed = Some(seal_slices(traffic, slices, skip, room)));
+            let processed = self.process(
+                |_| 0,
+                |traffic, room| sealed = Some(seal_slices(traffic, slices, skip, most, room)),
+            );
             match processed {
                 Ok(Processed::Data) => {}
                 // The handshake has not ended, or both sides have closed.
@@ -457,20 +480,22 @@ impl<S: Side> Drop for TlsStream<S> {
     }
 }
 
-/// Seals `slices` without their first `skip` bytes into `sealed`, as far as there is room; returns the number of
-/// bytes.
+/// Seals `slices` without their first `skip` bytes into `sealed`, as far as there is room, and at most `most`; returns the
+/// number of bytes.
 fn seal_slices<D>(
     mut traffic: WriteTraffic<'_, D>,
     slices: &[IoSlice<'_>],
     mut skip: usize,
+    most: usize,
     sealed: &mut ByteQueue,
 ) -> Result<usize, EncryptError> {
     let mut taken = 0;
     for slice in slices {
         let mut rest = &slice[skip.min(slice.len())..];
         skip = skip.saturating_sub(slice.len());
-        while !rest.is_empty() {
-            match sealed.fill(|room| seal_record(&mut traffic, rest, room)) {
+        while !rest.is_empty() && taken < most {
+            let now = &rest[..rest.len().min(most - taken)];
+            match sealed.fill(|room| seal_record(&mut traffic, now, room)) {
                 Some(Ok(count)) if count > 0 => {
                     taken += count;
                     rest = &rest[count..];

@@ -470,6 +470,33 @@ fn what_a_peer_does_not_read_waits_in_one_buffer() {
 }
 
 #[test]
+fn what_a_peer_does_not_read_is_counted_and_may_be_limited() {
+    run(async {
+        let (server, client) = configs(&TLS13);
+        for most in [usize::MAX, 3000] {
+            let (_client, mut server, _) = connected(&server, &client).await;
+            server.limit_sealing(most);
+            let data = pattern(32 << 20);
+            let mut sent = 0;
+            poll_fn(|cx| {
+                while let Poll::Ready(written) =
+                    server.poll_write_vectored(cx, &[IoSlice::new(&data[sent..])])
+                {
+                    sent += written.unwrap();
+                }
+                Poll::Ready(())
+            })
+            .await;
+            assert!((1..=most).contains(&server.held()), "{} held", server.held());
+            // A buffer is memory as a whole.
+            assert_eq!(server.output_memory(), crate::BUFFER_SIZE);
+            server.park_output();
+            assert!((server.held()..=server.held() + 1000).contains(&server.output_memory()));
+        }
+    });
+}
+
+#[test]
 fn what_a_failed_write_has_sealed_is_not_held() {
     run(async {
         let (server, client) = configs(&TLS13);

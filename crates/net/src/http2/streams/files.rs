@@ -28,7 +28,7 @@ impl Streams {
         most: usize,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(stream) = self.open.get_mut(&id) else { return false };
+        let Some(stream) = self.open.get_mut(id) else { return false };
         let before = stream.reading.map_or(0, |reading| reading.bytes);
         match stream.outgoing.poll_read(cx, most) {
             Poll::Pending => {
@@ -60,7 +60,7 @@ impl Streams {
         let now = Moment::now();
         let mut unnoticed = 0;
         for id in std::mem::take(&mut self.reading) {
-            let Some(reading) = self.open.get(&id).and_then(|stream| stream.reading) else { continue };
+            let Some(reading) = self.open.get(id).and_then(|stream| stream.reading) else { continue };
             if now.since(reading.since) < time {
                 self.reading.push(id);
                 continue;
@@ -74,7 +74,7 @@ impl Streams {
 
     /// Resets a stream in the middle of its body. Returns whether no exchange notices it.
     fn break_off(&mut self, id: u32, out: &mut Vec<u8>) -> bool {
-        let is_unnoticed = self.open.get(&id).is_some_and(|stream| stream.request.is_none());
+        let is_unnoticed = self.open.get(id).is_some_and(|stream| stream.request.is_none());
         self.wire.reset(id, ErrorCode::INTERNAL_ERROR, out);
         self.lose(id, io::ErrorKind::WriteZero);
         is_unnoticed

@@ -110,6 +110,11 @@ impl Connection {
         self.streams.get(id).map_or(0, |stream| stream.send_window.room())
     }
 
+    /// Bytes that the window of the connection lets through.
+    pub fn connection_window(&self) -> u32 {
+        self.send_window.room()
+    }
+
     /// Whether it is the window of this stream that keeps it from sending data.
     pub fn awaits_stream_window(&self, id: u32) -> bool {
         let is_in_body = self.streams.get(id).is_some_and(|stream| stream.sending == Half::Body);
