@@ -385,7 +385,7 @@ impl Connection {
         pressure: &AtomicBool,
     ) -> io::Result<()> {
         self.timer.clear();
-        let waited = &mut WaitedFor::new(&self.peer.holder);
+        let waited = &mut WaitedFor { has_exchange: false, ..WaitedFor::new(&self.peer.holder) };
         let _input = self.peer.holder.holds(Held::Uploads, self.conn.input_memory());
         let Connection { conn, timer, .. } = self;
         std::future::poll_fn(|cx| poll_room(cx, conn, timer, window, limits, pressure, waited)).await
@@ -395,6 +395,8 @@ impl Connection {
 /// A client that has to take what is queued.
 pub(super) struct WaitedFor {
     rate: RateGauge,
+    /// Whether an exchange waits for it, which found room when it began.
+    has_exchange: bool,
     /// The memory of the queue that belongs to nothing else, and what is kept.
     held: Lease,
     /// Bytes of the response that the exchange keeps meanwhile.
@@ -403,7 +405,12 @@ pub(super) struct WaitedFor {
 
 impl WaitedFor {
     pub(super) fn new(holder: &Holder) -> WaitedFor {
-        WaitedFor { rate: RateGauge::new(), held: holder.nothing(Held::Responses), kept: 0 }
+        WaitedFor {
+            rate: RateGauge::new(),
+            has_exchange: true,
+            held: holder.nothing(Held::Responses),
+            kept: 0,
+        }
     }
 
     /// Counts what waits for the client.
@@ -411,9 +418,12 @@ impl WaitedFor {
         self.held.set(conn.output_memory() + self.kept);
     }
 
-    /// Whether the client, whose socket takes no more, has to give way without being waited for.
+    /// Whether the client, whose socket takes no more, has to give way without being waited for. Not if it has an exchange: none
+    /// begins beyond the limit.
     fn gives_way_at_once(&self) -> bool {
-        !self.rate.is_waiting() && self.held.holder().gives_way_at_once(self.held.bytes())
+        !self.has_exchange
+            && !self.rate.is_waiting()
+            && self.held.holder().gives_way_at_once(self.held.bytes())
     }
 
     /// Counts nothing, because something else does.

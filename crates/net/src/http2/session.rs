@@ -220,15 +220,15 @@ impl<'s, S: Service> Session<'s, S> {
     }
 
     /// Counts what the streams hold. Breaks if the socket begins to take no more, and all hold more than they may: then this
-    /// client has to give way, if more than a little waits for it.
+    /// client has to give way, if more than a little waits for the socket.
     fn count_held(&mut self) -> ControlFlow<()> {
         let Memory { queues, entries, uploads } = self.streams.borrow().memory();
-        let queues = queues + self.conn.output_memory();
-        self.responses.set(queues + entries);
+        let output = self.conn.output_memory();
+        self.responses.set(queues + entries + output);
         self.uploads.set(uploads + self.conn.input_memory());
         let is_blocked = self.conn.queued() > 0;
         let was_blocked = std::mem::replace(&mut self.is_blocked, is_blocked);
-        match is_blocked && !was_blocked && self.peer.holder.gives_way_at_once(queues) {
+        match is_blocked && !was_blocked && self.peer.holder.gives_way_at_once(output) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
