@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use sandarac_test_support::{Address, Conn, Gate, Origin, Signal, TempDir, get, reply, request, within};
+use sandarac_test_support::{
+    Address, Conn, Gate, Origin, Sandarac, Signal, TempDir, get, reply, request, within,
+};
 
 use crate::service_manager::ServiceManager;
 use crate::{before, sandarac, site};
@@ -280,4 +282,31 @@ fn a_snapshot_without_a_place_is_a_mistake_and_one_that_is_none_is_named() {
         path.display()
     ));
     proxy.get("/").expect(200);
+}
+
+/// Regression: objects that had been purged came back from a file that a process without the setting had left where it was.
+#[test]
+fn a_snapshot_from_before_another_process_is_not_used() {
+    let origin = Origin::new(|_| reply(200).cache("max-age=600").body("page"));
+    let dir = TempDir::new();
+    let admin = dir.join("admin.sock");
+    let keeping = format!("[cache]\nsnapshot = \"{}\"\n", dir.join("cache").display());
+    let run =
+        |tables: &str| sandarac().config(site(&origin.url(), "", tables)).admin_at(admin.clone()).start();
+    let end = |mut proxy: Sandarac| {
+        proxy.signal(Signal::Terminate);
+        assert!(proxy.wait().success());
+    };
+    let first = run(&keeping);
+    first.get("/").expect(200);
+    end(first);
+    end(run(""));
+    let third = run(&keeping);
+    third.says("the cache is empty: ");
+    third.says("another process has run since it was written");
+    assert!(!third.get("/").expect(200).is_hit());
+    end(third);
+    let fourth = run(&keeping);
+    fourth.says("sandarac: the cache is back from ");
+    assert!(fourth.get("/").expect(200).is_hit());
 }

@@ -199,8 +199,9 @@ impl Process {
         for sockets in listeners {
             state.cores.listen(sockets)?;
         }
+        let last_start = admin.as_ref().and_then(|bound| snapshot::note_start(bound.endpoint()));
         if let Some(path) = state.shared.site().config.cache.snapshot.clone().filter(|_| has_admin) {
-            snapshot::begin_reading(&state.shared.store, path, begun, state.arriving.hold());
+            snapshot::begin_reading(&state.shared.store, path, begun, last_start, state.arriving.hold());
         }
         start_sweeper(Arc::downgrade(&state))?;
         start_certificate_watch(Arc::downgrade(&state))?;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::OFlags;
 use sandarac_cache::{Begun, Store};
@@ -15,11 +15,22 @@ use sandarac_cache::{Begun, Store};
 use super::objects::{self, Amount};
 use super::relatives::spawn;
 use super::state::Arriving;
+use crate::admin::Endpoint;
 use crate::human::lasting;
 use crate::stderr::print_line;
 
 /// How long a file is good for.
 const MAX_AGE: Duration = Duration::from_secs(3600);
+
+/// Notes beside the admin socket, if that is a file, that a process starts. Returns when the last one did.
+pub(super) fn note_start(admin: &Endpoint) -> Option<SystemTime> {
+    let Endpoint::Unix(socket) = admin else { return None };
+    let note = socket.with_added_extension("started");
+    let last = fs::metadata(&note).and_then(|about| about.modified()).ok();
+    // Where it cannot be written, the age of a snapshot has to do.
+    _ = fs::write(&note, format!("{}\n", std::process::id()));
+    last
+}
 
 /// Removes the file at `path`, if there is one, because this process runs without having read it.
 pub(super) fn discard(path: &Path) {
@@ -60,16 +71,29 @@ fn write(store: &Store, path: &Path) -> io::Result<Amount> {
 /// Begins to put the objects from the file at `path` into a store, if there is one. Purges and bans since
 /// `begun` apply to them.
 ///
-/// One that is older than [`MAX_AGE`] is not put there: processes that did not know of the file may have run since.
-pub(super) fn begin_reading(store: &Arc<Store>, path: PathBuf, begun: Begun, arriving: Arriving) {
+/// One that is older than [`MAX_AGE`], or than the `last_start` of a process, is not put there: what was purged since is not known.
+pub(super) fn begin_reading(
+    store: &Arc<Store>,
+    path: PathBuf,
+    begun: Begun,
+    last_start: Option<SystemTime>,
+    arriving: Arriving,
+) {
     // A process that was killed while it wrote has left it.
     _ = fs::remove_file(path.with_added_extension("new"));
-    let recent = take(&path).and_then(|file| match file.metadata()?.modified()?.elapsed() {
-        Ok(age) if age > MAX_AGE => Err(io::Error::other(format!(
-            "it was written {} ago, and what has been purged since is not known",
-            lasting(age.as_secs_f64())
-        ))),
-        _ => Ok(file),
+    let recent = take(&path).and_then(|file| {
+        let written = file.metadata()?.modified()?;
+        let unknown = "and what has been purged since is not known";
+        match written.elapsed() {
+            _ if last_start.is_some_and(|last| last > written) => {
+                Err(io::Error::other(format!("another process has run since it was written, {unknown}")))
+            }
+            Ok(age) if age > MAX_AGE => {
+                let age = lasting(age.as_secs_f64());
+                Err(io::Error::other(format!("it was written {age} ago, {unknown}")))
+            }
+            _ => Ok(file),
+        }
     });
     let file = match recent {
         Ok(file) => file,
