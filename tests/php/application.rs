@@ -159,8 +159,9 @@ fn check_warns_of_scripts_and_sockets_that_are_not_there() {
     let fpm = application();
     let config = |root: &str, socket: &str| {
         let config = format!(
-            "[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.php]\nbackends = [\"fcgi+unix:{socket}\"]\n\
-             [[route]]\nphp = {root:?}\n"
+            "user = \"{}\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[pool.php]\nbackends = [\"fcgi+unix:{socket}\"]\n\
+             [[route]]\nphp = {root:?}\n",
+            rustix::process::geteuid().as_raw()
         );
         Setup::new(env!("CARGO_BIN_EXE_sandarac")).arg("check").config(config)
     };
