@@ -7,7 +7,7 @@ use sandarac_test_support::{
     Address, Conn, Gate, Listener, Origin, Port, Sandarac, Signal, get, post, reply, within,
 };
 
-use crate::{sandarac, site};
+use crate::{sandarac, site, stat};
 
 fn lines(path: &Path, count: usize) -> Vec<String> {
     within(&format!("{count} lines in the log"), || {
@@ -281,6 +281,8 @@ fn a_client_that_left_before_its_response_is_logged_as_499() {
         client.send(get("/page").to_bytes());
         gate.reached(1);
         drop(client);
+        // Otherwise the response may be there before the end of the client is.
+        within("the client's end to be noticed", || (stat(&proxy, "connections_open") == 0).then_some(()));
         gate.open();
         let record = &records(&proxy, 1)[0];
         assert_eq!(record["status"], 499, "{cache}: {record}");
