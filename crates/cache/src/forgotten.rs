@@ -26,7 +26,7 @@ pub enum Forgotten {
     Ban(String),
 }
 
-/// What one of several stores knows of what the others have forgotten.
+/// The knowledge of one of several stores of what the others have forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// All of it.

@@ -34,7 +34,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// What is stored for an absolute URL; `None` if it is not one of http or https with a host.
+    /// Those of an absolute URL; `None` if it is not one of http or https with a host.
     pub fn of_url(url: &str) -> Option<Selection> {
         with_target(url, Selection::of_target)
     }
@@ -43,7 +43,7 @@ impl Selection {
         Selection::Target { host: host.to_vec(), path_and_query: path_and_query.to_vec() }
     }
 
-    /// What a record in the log of a server is for. Everything, if the expression of its ban cannot be read.
+    /// The selection of a record in the log of a server. Everything, if the expression of its ban cannot be read.
     pub(crate) fn of_record(record: &Record) -> Selection {
         let matching = |text: &str| match Expression::parse(text) {
             Ok(expression) => Selection::Matching(expression),

@@ -15,7 +15,7 @@ use crate::admin::{Endpoint, State, Upgrade};
 use crate::failure::Failure;
 use crate::predecessor;
 use crate::stderr::print_line;
-use crate::takeover::{Line, Takeover};
+use crate::takeover::{Line, Takeover, random};
 
 /// How often to look whether the other process has come.
 const LOOK: Duration = Duration::from_millis(5);
@@ -42,10 +42,7 @@ pub(crate) fn ask(config: &Config) -> Result<Option<Takeover>, Failure> {
         _ => {}
     }
     // Both ends look whose process the other is, so that the name may be known; but nobody is to have it before.
-    let mut random = [0; 8];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| failed(error.into()))?;
-    let name = format!("sandarac-takes-over-{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
+    let name = format!("sandarac-takes-over-{}-{:016x}", std::process::id(), random().map_err(failed)?);
     let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
     let listener = UnixListener::bind_addr(&address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;

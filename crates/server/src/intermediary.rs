@@ -58,7 +58,7 @@ pub(crate) fn start() -> io::Result<Started> {
 pub fn serve() -> Option<ExitCode> {
     std::env::var_os(STARTS)?;
     // What goes wrong is told, or shows by the end of this process.
-    Some(mediate().map_or(ExitCode::FAILURE, |code| code))
+    Some(mediate().unwrap_or(ExitCode::FAILURE))
 }
 
 fn mediate() -> io::Result<ExitCode> {

@@ -195,6 +195,13 @@ pub(crate) struct OfferedListener {
     pub(crate) is_passed: bool,
 }
 
+/// A number that nobody can know before.
+pub(crate) fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
 /// The connection between two processes, of which one takes over from the other.
 #[derive(Debug)]
 pub(crate) struct Line(UnixStream);

@@ -20,7 +20,7 @@ use crate::admin::Endpoint;
 use crate::failure::Failure;
 use crate::stderr::print_line;
 
-/// What root is told if no user is set.
+/// The warning for root if no user is set.
 const AS_ROOT: &str = "warning: started by root without a user, this runs as root, and so does whoever breaks into it: set \
                        user = \"www-data\" (--user), or let the service manager start it as another user; user = \"root\" if \
                        that is meant";

@@ -18,7 +18,7 @@ pub struct Member {
     pub weight: u32,
 }
 
-/// What the administrator has ordered about the backends of a pool.
+/// The orders of the administrator about the backends of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
     /// Backends that were added.

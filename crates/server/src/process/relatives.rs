@@ -24,7 +24,7 @@ use sandarac_cache::{Forgotten, Others, Purge, Standing, Store};
 use sandarac_net::wall;
 
 use crate::stderr::print_line;
-use crate::takeover::{Line, Message, What};
+use crate::takeover::{Line, Message, What, random};
 
 /// How long the newest process may take to forget something.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -64,9 +64,7 @@ impl Marks {
     /// Gives it a number that it has not had.
     fn change(&self, mark: Mark) -> io::Result<()> {
         // Several older processes may change it at the same time.
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        self.0.write_all_at(&random, mark as u64 * 8)
+        self.0.write_all_at(&random()?.to_le_bytes(), mark as u64 * 8)
     }
 }
 

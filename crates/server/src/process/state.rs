@@ -62,7 +62,7 @@ pub(super) struct ProcessState {
     pub(super) has_to_end: Arc<Notify>,
     /// Whether that process has died.
     pub(super) is_orphan: Arc<AtomicBool>,
-    /// What tells that the service manager has taken note of that.
+    /// The sign that the service manager has taken note of that.
     pub(super) noted: Mutex<Option<Noted>>,
     /// Whether what is stored is being written for the next process. Held while something is purged by command.
     pub(super) is_saving: RwLock<bool>,

@@ -299,7 +299,7 @@ fn take_objects(store: &Arc<Store>, stream: UnixStream, pid: u32, begun: Begun) 
 struct Successor {
     pid: u32,
     line: Line,
-    /// What ends as it does, if it was started for that.
+    /// The process that ends as it does, if it was started for that.
     intermediary: Option<Child>,
 }
 

@@ -1,11 +1,11 @@
-//! What an attempt without a response says of its backend, and what follows.
+//! The meaning of an attempt without a response: a sign of its backend, and what follows.
 
 use super::origin_response::Failed;
 use crate::Fault;
 use sandarac_net::StreamFault;
 use sandarac_wire::fastcgi::Refusal;
 
-/// What an attempt without a response says of its backend.
+/// The sign of a backend that an attempt without a response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// Nothing: a kept connection had ended, or brought the response to an earlier request.
@@ -24,7 +24,7 @@ pub(super) enum Seen {
     NotOfIt,
 }
 
-/// What follows from that, where another attempt is safe.
+/// The consequences, where another attempt is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Follows {
     /// Whether standard error says so.
@@ -62,7 +62,7 @@ pub(super) enum Counts {
 }
 
 impl Seen {
-    /// What was seen by an attempt over a connection that was `kept`, or a new one, at a backend that `was_failing` before.
+    /// The sign that was seen by an attempt over a connection that was `kept`, or a new one, at a backend that `was_failing` before.
     pub(super) fn of(failed: &Failed, kept: bool, was_failing: bool) -> Seen {
         match failed.fault {
             // A kept connection that ended is no sign of a fault of the backend; a timeout is.
@@ -85,7 +85,7 @@ impl Seen {
         }
     }
 
-    /// What follows.
+    /// The consequences.
     pub(super) fn follows(self) -> Follows {
         use Again::{Anywhere, Elsewhere, Fresh, No};
         use Counts::{Always, Late, Once};
