@@ -27,6 +27,14 @@ def main(measure, options, kind):
     return int(missed > 0)
 
 
+def binary(options, *programs):
+    """The sandarac to measure; allows this process many descriptors. Fails where programs that the run needs are missing."""
+    if missing := tools.install(list(programs), False):
+        raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
+    tools.allow_descriptors()
+    return tools.sandarac(options.binary)
+
+
 def add(run, bar, value, met):
     """Adds a bar to a run."""
     run["bars"].append({"bar": bar, "value": value, "met": bool(met)})

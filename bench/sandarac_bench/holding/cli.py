@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from .. import bars, load, machine, peers, record, tools
+from .. import bars, load, machine, peers, record
 from ..certificate import certificate
 from .hoards import CONNECTIONS, PROFILES, Apart, hoard, origin
 
@@ -78,10 +78,7 @@ def _parse(arguments):
 
 
 def _run(options):
-    if missing := tools.install(["openssl"], False):
-        raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
-    binary = tools.sandarac(options.binary)
-    tools.allow_descriptors()
+    binary = bars.binary(options, "openssl")
     run = {**record.begin(binary), "seconds": options.seconds, "profiles": {}, "bars": []}
     os.sched_setaffinity(0, {options.cores[1]})
     for profile in options.profiles or PROFILES:

@@ -64,10 +64,7 @@ def _parse(arguments):
 
 
 def _run(options):
-    if missing := tools.install(["wrk", "cc"], False):
-        raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
-    binary = tools.sandarac(options.binary)
-    tools.allow_descriptors()
+    binary = bars.binary(options, "wrk", "cc")
     run = {
         **record.begin(binary),
         "clients": options.clients,

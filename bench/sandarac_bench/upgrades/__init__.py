@@ -1,1 +1,1 @@
-"""What clients notice of upgrades, and what the next process knows of the last one's cache."""
+"""Upgrades: what clients notice of them, and what the next process knows of the last one's cache."""

@@ -77,10 +77,7 @@ def _parse(arguments):
 
 
 def _run(options):
-    if missing := tools.install(["openssl"], False):
-        raise tools.Missing(f"these are needed: {' '.join(sorted(missing))}")
-    binary = tools.sandarac(options.binary)
-    tools.allow_descriptors()
+    binary = bars.binary(options, "openssl")
     adopt_orphans()
     _add_packages()
     run = {

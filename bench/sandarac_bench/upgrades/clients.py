@@ -234,22 +234,14 @@ class Clients:
                 due = began + seconds * compared.received / _DOWNLOAD
                 await asyncio.sleep(max(0, due - time.monotonic()))
 
-            tally.requests += 1
-            connection = None
-            try:
-                connection = await self._open(is_http2, secure, 1 << 18)
+            async def ask(connection):
                 if is_http2:
                     status, _ = await asyncio.wait_for(connection.request(path, take), seconds + _PATIENCE)
                 else:
                     status, _, _ = await asyncio.wait_for(connection.request(_head("GET", path), take), seconds + _PATIENCE)
                 _judge(tally, status, compared, path)
-            except http2.Repeat:
-                tally.repeated += 1
-            except (Refused, Reset, Ended, Failed, http1.Truncated, http2.StreamReset, asyncio.TimeoutError) as failure:
-                _classify(tally, failure, False, f"{path} after {compared.received} bytes and {time.monotonic() - began:.1f} s")
-                await self._sleep(0.05)
-            if connection:
-                connection.close()
+
+            await self._alone(tally, is_http2, secure, ask, lambda: f"{path}, {compared.received} bytes,", 1 << 18)
 
     async def _uploads(self, tally, number):
         """One large body after the other, each in pieces over several seconds. Over HTTP/1.1 and HTTP/2, in clear and over TLS."""
@@ -268,10 +260,7 @@ class Clients:
             async def take(piece):
                 answer.extend(piece)
 
-            tally.requests += 1
-            connection, began = None, time.monotonic()
-            try:
-                connection = await self._open(is_http2, secure)
+            async def ask(connection):
                 if is_http2:
                     status, _ = await asyncio.wait_for(connection.request("/upload", take, _UPLOAD, pieces()), _UPLOAD_SECONDS + _PATIENCE)
                 else:
@@ -281,13 +270,23 @@ class Clients:
                     raise Failed(f"status {status}")
                 if answer != expected:
                     tally.failed("wrong", f"an upload: {bytes(answer)!r} instead of {expected!r}")
-            except http2.Repeat:
-                tally.repeated += 1
-            except (Refused, Reset, Ended, Failed, http1.Truncated, http2.StreamReset, asyncio.TimeoutError) as failure:
-                _classify(tally, failure, False, f"an upload after {time.monotonic() - began:.1f} s")
-                await self._sleep(0.05)
-            if connection:
-                connection.close()
+
+            await self._alone(tally, is_http2, secure, ask, lambda: "an upload")
+
+    async def _alone(self, tally, is_http2, secure, ask, about, receive_buffer=None):
+        """One request on a connection of its own. `about` says in a failure what it was."""
+        tally.requests += 1
+        connection, began = None, time.monotonic()
+        try:
+            connection = await self._open(is_http2, secure, receive_buffer)
+            await ask(connection)
+        except http2.Repeat:
+            tally.repeated += 1
+        except (Refused, Reset, Ended, Failed, http1.Truncated, http2.StreamReset, asyncio.TimeoutError) as failure:
+            _classify(tally, failure, False, f"{about()} after {time.monotonic() - began:.1f} s")
+            await self._sleep(0.05)
+        if connection:
+            connection.close()
 
     async def _open(self, is_http2, secure, receive_buffer=None):
         protocol = "h2" if is_http2 else "http/1.1"
