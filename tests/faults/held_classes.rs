@@ -332,7 +332,7 @@ fn beyond_the_limit<C>(count: usize, ask: impl Fn(Conn) -> C) {
         let held = proxy.metric("held_bytes");
         assert!(held < limit / 8 * 9, "{held} of {limit} bytes by {} clients", clients.len());
     }
-    assert!(proxy.metric("clients_slow") > 0);
+    within("some to give way", || (proxy.metric("clients_slow") > 0).then_some(()));
     proxy.get("/small").expect(200);
 }
 

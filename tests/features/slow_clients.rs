@@ -6,6 +6,7 @@ use sandarac_test_support::fastcgi::{STDOUT, end, record};
 use sandarac_test_support::http2::{Http2, usual};
 use sandarac_test_support::{Conn, Http2Server, Listener, Sandarac, TempDir, get, post, request, within};
 
+use crate::http2_origins::FIRST_WINDOW;
 use crate::{sandarac, stat};
 
 /// More than the system takes on behalf of a client, whatever its buffers grow to.
@@ -129,16 +130,7 @@ fn a_backend_that_speaks_http2_is_done_when_its_response_was_read() {
     let mut worker = Http2Server::accept(&stage.worker);
     let head = worker.request();
     worker.head(head.stream, "200", &[], false);
-    // The first window of a stream.
-    let mut window = 64 << 10;
-    for piece in long.chunks(16 << 10) {
-        while window < piece.len() {
-            let update = worker.await_frame(8);
-            window += if update.stream == head.stream { update.number(0) as usize } else { 0 };
-        }
-        window -= piece.len();
-        worker.data(head.stream, piece, false);
-    }
+    worker.data_within(FIRST_WINDOW, head.stream, &long);
     worker.data(head.stream, "", true);
     let mut other = stage.proxy.connect();
     other.send(get("/short").to_bytes());

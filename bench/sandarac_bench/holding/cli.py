@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .. import bars, load, machine, peers, record
 from ..certificate import certificate
+from ..process import Daemon
 from .hoards import CONNECTIONS, PROFILES, Apart, hoard, origin
 
 _MIB = 1 << 20
@@ -39,11 +40,17 @@ connections = 8000
 [pool.app]
 backends = ["http://127.0.0.1:{origin}"]
 first_byte_timeout = "300s"
+[pool.http2]
+backends = ["h2://127.0.0.1:{relay}"]
+first_byte_timeout = "300s"
 [pool.quiet]
 backends = ["http://127.0.0.1:{quiet}"]
 [[route]]
 match = "/passed"
 pool = "quiet"
+[[route]]
+match = "/late/http2"
+pool = "http2"
 [[route]]
 pool = "app"
 fragments = true
@@ -51,6 +58,20 @@ fragments = true
 memory = "{memory}MiB"
 [admin]
 listen = "unix:{directory}/admin"
+"""
+
+# The backend that speaks HTTP/2.
+_RELAY = """threads = 1
+[[listen]]
+address = "127.0.0.1:{relay}"
+http2 = true
+[pool.app]
+backends = ["http://127.0.0.1:{origin}"]
+first_byte_timeout = "300s"
+[[route]]
+pool = "app"
+[cache]
+memory = "1GiB"
 """
 
 
@@ -97,10 +118,21 @@ class _Site(bars.Proxy):
         # That of the visitors has no part in the attack.
         helper, quiet = Apart(options.cores[1], origin), Apart(options.cores[1], origin)
         started += [helper, quiet]
-        port, self.tls = peers.free_port(), peers.free_port()
+        port, self.tls, relay = peers.free_port(), peers.free_port(), peers.free_port()
         chain, key, _ = certificate(directory)
+        beside = helper.told()
+        (directory / "relay.toml").write_text(_RELAY.format(relay=relay, origin=beside))
+        started.append(Daemon([binary, "-c", directory / "relay.toml"], options.cores[1], directory / "relay.log"))
         text = _SANDARAC.format(
-            port=port, tls=self.tls, chain=chain, key=key, origin=helper.told(), quiet=quiet.told(), memory=_MEMORY_MIB, directory=directory
+            port=port,
+            tls=self.tls,
+            chain=chain,
+            key=key,
+            origin=beside,
+            quiet=quiet.told(),
+            relay=relay,
+            memory=_MEMORY_MIB,
+            directory=directory,
         )
         super().__init__(binary, text, directory, options.cores[0], port, "/stored", started)
 
@@ -169,7 +201,7 @@ def _measure(options, binary, directory, started, profile, run):
         lost = beside[kind].count(None)
         result[kind] = {"usual_p99": usual, "p99": now, "visits": len(beside[kind]), "lost": lost}
         # Where requests in progress have all memory, others that need a backend are refused.
-        if kind == "stored" or profile not in ("pending", "coalesced", "late"):
+        if kind == "stored" or profile not in ("pending", "coalesced", "late", "backends"):
             bar(f"{kind} page served", f"{lost} of {len(beside[kind])} lost", not lost)
         bar(f"p99 of the {kind} page at most {_TIMES} times", f"{usual * 1000:.0f} and {now * 1000:.0f} ms", now <= max(_TIMES * usual, _STALL))
     slowest = max(beside["admin"], default=0)

@@ -78,11 +78,12 @@ PROFILES = {
     + _PIECE * 16,
     "amplified": lambda number: _http2(_amplified(number)),
     "windows": lambda number: _http2(_many(b"/late/h2")),
+    "backends": lambda number: _http2(_many(b"/late/http2")),
     "fragments": lambda number: _http2(_many(b"/waiting")),
 }
 
 # Connections of a profile; those of HTTP/2 have a hundred streams each.
-CONNECTIONS = {"amplified": 60, "windows": 60, "fragments": 20, "late": 3000, "head": 3000, "pending": 2000, "coalesced": 2000}
+CONNECTIONS = {"amplified": 60, "windows": 60, "backends": 300, "fragments": 20, "late": 3000, "head": 3000, "pending": 2000, "coalesced": 2000}
 
 
 async def _answer(reader, writer):

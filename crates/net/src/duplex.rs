@@ -25,8 +25,9 @@ pub trait Duplex {
     /// Bytes that are queued.
     fn queued(&self) -> usize;
 
-    /// Bytes of memory that it takes in both directions, and that nothing else counts.
-    fn memory(&self) -> usize;
+    /// Bytes of memory that it takes in both directions, and that nothing else counts. If it is not read now, they include what
+    /// may arrive meanwhile.
+    fn memory(&self, is_read: bool) -> usize;
 
     /// Has each [`Duplex::poll_fill`] read at most so many bytes, where it reads itself.
     fn limit_reads(&mut self, _most: usize) {}
@@ -69,7 +70,7 @@ impl Duplex for Conn {
         Conn::queued(self)
     }
 
-    fn memory(&self) -> usize {
+    fn memory(&self, _: bool) -> usize {
         self.input_memory() + self.output_memory()
     }
 

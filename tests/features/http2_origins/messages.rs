@@ -3,7 +3,7 @@
 use sandarac_test_support::http2::usual;
 use sandarac_test_support::{Listener, get, head, post, request};
 
-use super::{accept, before, client, proxy};
+use super::{FIRST_WINDOW, accept, before, client, proxy};
 
 #[test]
 fn a_request_of_http_1_becomes_one_of_http_2() {
@@ -196,8 +196,7 @@ fn responses_over_http_2_are_stored_and_served() {
     let asked = origin.request();
     let body = "0123456789".repeat(6_500);
     origin.head(asked.stream, "200", &[("cache-control", "max-age=60")], false);
-    body.as_bytes().chunks(16_000).for_each(|part| _ = origin.data(asked.stream, part, false));
-    origin.data(asked.stream, "", true);
+    origin.data_within(FIRST_WINDOW, asked.stream, body.as_bytes()).data(asked.stream, "", true);
     assert_eq!(conn.response().text(), body);
     let stored = conn.get("/stored");
     assert!(stored.is_hit() && stored.text() == body);

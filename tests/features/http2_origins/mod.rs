@@ -13,6 +13,10 @@ use sandarac_test_support::{Http2Server, Listener, Sandarac};
 
 use crate::sandarac;
 
+/// The first window of a response, in bytes, and the one of a long response that is read.
+pub(crate) const FIRST_WINDOW: usize = 8 << 10;
+const WIDE: i64 = 256 << 10;
+
 /// The URL of a listener as that of a backend that speaks HTTP/2 in clear.
 fn url(listener: &Listener) -> String {
     listener.url().replace("http://", "h2://")

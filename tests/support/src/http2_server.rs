@@ -118,6 +118,20 @@ impl Http2Server {
         self.frame(kind::DATA, if ends { END_STREAM } else { 0 }, stream, data)
     }
 
+    /// Sends data that does not end as the window of its stream allows, which has `window` bytes at first.
+    #[track_caller]
+    pub fn data_within(&mut self, mut window: usize, stream: u32, data: &[u8]) -> &mut Http2Server {
+        for piece in data.chunks(window.min(16 << 10)) {
+            while window < piece.len() {
+                let update = self.await_frame(kind::WINDOW_UPDATE);
+                window += if update.stream == stream { update.number(0) as usize } else { 0 };
+            }
+            window -= piece.len();
+            self.data(stream, piece, false);
+        }
+        self
+    }
+
     /// Sends trailers.
     pub fn trailers(&mut self, stream: u32, fields: &[(&str, &str)]) -> &mut Http2Server {
         self.frame(kind::HEADERS, END_HEADERS | END_STREAM, stream, hpack::encode(fields))

@@ -390,7 +390,7 @@ impl Duplex for StreamIo {
         self.streams.borrow().queued(self.id)
     }
 
-    fn memory(&self) -> usize {
+    fn memory(&self, _: bool) -> usize {
         // The session counts what its streams hold.
         0
     }

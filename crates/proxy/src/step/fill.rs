@@ -7,7 +7,7 @@ use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::BodyWriter;
 use sandarac_message::FieldsBuf;
-use sandarac_net::{BodyError, BodyStep, PanicPart, StreamFault, Timer};
+use sandarac_net::{Account, BodyError, BodyStep, Held, Lease, PanicPart, StreamFault, Timer};
 use sandarac_policy::KeyRule;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ impl Landing<'_> {
         // Whether a body of unknown length will be stored is not known yet.
         handling.stored = announced && writer.is_stored();
         let tier = self.tier.take().map(|tier| (tier, self.rule.key.clone()));
-        sandarac_net::spawn(PanicPart::Fill, || fill(writer, link, tier, self.between_bytes));
+        let account = self.core.shared.account.clone();
+        sandarac_net::spawn(PanicPart::Fill, || fill(writer, link, tier, self.between_bytes, account));
         Landed::Object(object, reader, own)
     }
 }
@@ -115,10 +116,12 @@ async fn fill(
     mut link: OriginLink,
     tier: Option<(Fill, KeyRule)>,
     between_bytes: Duration,
+    account: Arc<Account>,
 ) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
-    let mut held_up = false;
+    // What the origin may send while readers hold the fill up.
+    let mut held_up: Option<Lease> = None;
     let ending = poll_fn(|cx| {
         loop {
             if !writer.is_wanted() {
@@ -128,14 +131,12 @@ async fn fill(
             if writer.poll_room(cx, now).is_pending() {
                 // Readers decide the pace now, for as long as the store permits. Then the next poll cuts them
                 // off.
-                if !std::mem::replace(&mut held_up, true) {
-                    link.park();
-                }
+                held_up.get_or_insert_with(|| account.process().nothing(Held::Responses)).set(link.park());
                 timer.set(writer.deadline().map_or(between_bytes, |deadline| deadline.since(now)));
                 std::task::ready!(timer.poll(cx));
                 continue;
             }
-            if std::mem::take(&mut held_up) {
+            if held_up.take().is_some() {
                 timer.set(between_bytes);
             }
             match read(&mut writer, &mut link, cx) {

@@ -121,7 +121,8 @@ async fn tunnel(
                 return Poll::Ready(down == Direction::Ended && up == Direction::Ended);
             }
             if !moved {
-                held.set(client.memory() + origin.memory());
+                let (is_client_read, is_origin_read) = (origin.queued() <= window, client.queued() <= window);
+                held.set(client.memory(is_client_read) + origin.memory(is_origin_read));
                 return timer.poll(cx).map(|()| false);
             }
             timer.set(idle);

@@ -233,6 +233,9 @@ impl Relay<'_, '_> {
     fn poll(&mut self, cx: &mut Context<'_>, link: &mut Option<OriginLink>) -> Poll<Result<Relayed, Fault>> {
         let spoiled = link.as_mut().and_then(|link| self.pass_up(cx, link).err());
         loop {
+            if let Some(link) = link {
+                link.limit_reads(self.downstream.client.read_limit());
+            }
             let room = self.poll_room(cx);
             if let Poll::Ready(Some(gone)) = room {
                 return Poll::Ready(Ok(gone));
@@ -254,7 +257,6 @@ impl Relay<'_, '_> {
                 }
             }
             let Some(link) = link else { return spoiled.map_or(Poll::Pending, broke) };
-            link.limit_reads(self.downstream.client.read_limit());
             let written = match link.poll_body(cx) {
                 Poll::Ready(Ok(BodyStep::Data(range))) => {
                     let written = self.write(cx, link.piece(&range));

@@ -1,6 +1,5 @@
 //! Store: decides about the response to a flight, and about the object that it was to replace.
 
-use crate::Counters;
 use crate::Fault;
 use crate::core::Core;
 use crate::handling::{Detail, Handling, StandIn};
@@ -36,9 +35,9 @@ pub(crate) const RELEASED: usize = 16;
 
 /// The inputs to storing a response.
 pub(crate) struct Landing<'a> {
+    pub(crate) core: &'a Core,
     pub(crate) store: &'a Arc<Store>,
     pub(crate) site: &'a Site,
-    pub(crate) counters: &'a Counters,
     /// The request as it was fetched.
     pub(crate) request: &'a RequestHead<'a>,
     /// The part of the representation that the client wants, if it is a single range.
@@ -80,9 +79,9 @@ impl<'a> Landing<'a> {
         transaction: Option<u64>,
     ) -> Landing<'a> {
         Landing {
+            core,
             store: &core.shared.store,
             site,
-            counters: &core.counters,
             request,
             wanted: None,
             host: &received.host,
@@ -240,7 +239,7 @@ impl<'a> Landing<'a> {
     /// Notes and counts why a response is not stored.
     pub(super) fn unstored(&self, reason: NoStore, handling: &mut Handling) {
         handling.detail = Some(Detail::Unstored(reason));
-        self.counters.unstored.one(&reason);
+        self.core.counters.unstored.one(&reason);
     }
 
     /// 304: the stored body under a new head.

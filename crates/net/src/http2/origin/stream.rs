@@ -116,6 +116,9 @@ impl OriginStream {
             return Poll::Ready(Ok(ReceivedHead::Interim(head)));
         }
         self.body = Some(framing);
+        if let Framing::Body(Some(length)) = framing {
+            self.may_widen(Some(length));
+        }
         Poll::Ready(Ok(ReceivedHead::Final(head)))
     }
 
@@ -127,7 +130,7 @@ impl OriginStream {
         }
     }
 
-    /// Has each step of the body be of at most so many bytes.
+    /// Has each step of the body be of at most so many bytes; no more than a little of it waits then.
     pub fn limit_steps(&mut self, most: usize) {
         self.step_limit = most;
     }
@@ -182,6 +185,17 @@ impl OriginStream {
             *left = left.saturating_sub(n as u64);
         }
         self.streams.borrow_mut().release(self.id(), n);
+        match self.body {
+            Some(Framing::Body(left)) => self.may_widen(left),
+            _ => self.may_widen(None),
+        }
+    }
+
+    /// Lets more of a long body wait for this request, of which `announced` bytes are to come, unless little is read at a time.
+    fn may_widen(&self, announced: Option<u64>) {
+        if self.step_limit == usize::MAX {
+            self.streams.borrow_mut().widen(self.id(), announced);
+        }
     }
 
     /// Bytes of the response that have arrived and are not used, and those that may arrive without being asked for.
@@ -255,8 +269,13 @@ impl Duplex for OriginStream {
         OriginStream::queued(self)
     }
 
-    fn memory(&self) -> usize {
-        self.taken.capacity() + OriginStream::queued(self)
+    fn memory(&self, is_read: bool) -> usize {
+        let arrives = if is_read { 0 } else { self.may_hold() };
+        self.taken.capacity().max(arrives) + OriginStream::queued(self)
+    }
+
+    fn limit_reads(&mut self, most: usize) {
+        self.limit_steps(most);
     }
 
     fn sent(&self) -> u64 {

@@ -14,9 +14,10 @@ use sandarac_wire::h2::head::response::Response;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of a response that may wait for its request: at first, so that a response that is not read holds little, and once more
-/// than these were used.
-pub(super) const FIRST_WINDOW: u32 = 64 * 1024;
+/// Bytes of a response that may wait for its request, at first: what is leased for a request that is not answered covers them.
+pub(super) const FIRST_WINDOW: u32 = 8 * 1024;
+
+/// The same once the response is read without a limit, and has more than that.
 pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
 
 /// Bytes of output in one write. Streams take turns within it, frame by frame.
@@ -71,6 +72,8 @@ struct Stream {
     data: Vec<u8>,
     /// Bytes of the body that were used.
     used: u64,
+    /// Whether its window is [`STREAM_WINDOW`].
+    is_wide: bool,
     /// The trailers, once the response has ended.
     end: Option<FieldsBuf>,
     fault: Option<StreamFault>,
@@ -461,13 +464,21 @@ impl Streams {
         let before = self.out.len();
         self.wire.release(id, bytes as u32, &mut self.out);
         if let Some(stream) = self.open.get_mut(&id) {
-            let was_wide = stream.is_wide();
             stream.used += bytes as u64;
-            if stream.is_wide() && !was_wide {
-                self.wire.widen(id, STREAM_WINDOW - FIRST_WINDOW, &mut self.out);
-            }
         }
         if self.out.len() > before {
+            self.wake_session();
+        }
+    }
+
+    /// Widens the window of a stream whose body has `announced` bytes more by its Content-Length, or turns out to be long.
+    pub(super) fn widen(&mut self, id: u32, announced: Option<u64>) {
+        let Some(stream) = self.open.get_mut(&id) else { return };
+        let is_long =
+            announced.map_or(stream.used > u64::from(FIRST_WINDOW) / 2, |left| left > FIRST_WINDOW.into());
+        if is_long && !stream.is_wide && stream.end.is_none() {
+            stream.is_wide = true;
+            self.wire.widen(id, STREAM_WINDOW - FIRST_WINDOW, &mut self.out);
             self.wake_session();
         }
     }
@@ -475,7 +486,7 @@ impl Streams {
     /// Bytes of a response that wait for the request, and those that the backend may send although they are not used.
     pub(super) fn may_hold(&self, id: u32) -> usize {
         let Some(stream) = self.open.get(&id) else { return 0 };
-        let window = if stream.is_wide() { STREAM_WINDOW } else { FIRST_WINDOW };
+        let window = if stream.is_wide { STREAM_WINDOW } else { FIRST_WINDOW };
         let more = if stream.end.is_some() || stream.fault.is_some() { 0 } else { window as usize };
         stream.data.len().max(more)
     }
@@ -520,11 +531,6 @@ fn cost(fields: Fields<'_>) -> usize {
 }
 
 impl Stream {
-    /// Whether its window was widened.
-    fn is_wide(&self) -> bool {
-        self.used > FIRST_WINDOW.into()
-    }
-
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();

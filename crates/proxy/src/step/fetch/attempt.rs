@@ -97,7 +97,6 @@ pub(super) async fn attempt(
         let mut spans = context.core.spans.take();
         let head = link.poll_head(cx, request, &context.site.response_head, &mut spans, &mut see);
         context.core.spans.set(spans);
-        link.limit_reads(usize::MAX);
         if head.is_ready() {
             return head;
         }

@@ -32,13 +32,15 @@ impl SendWindow {
 /// Bytes that the peer may send, and those that the caller released and the peer does not know of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveWindow {
+    /// The whole window.
+    size: i64,
     open: i64,
     released: u32,
 }
 
 impl ReceiveWindow {
     pub(super) fn new(size: u32) -> ReceiveWindow {
-        ReceiveWindow { open: size.into(), released: 0 }
+        ReceiveWindow { size: size.into(), open: size.into(), released: 0 }
     }
 
     pub(super) fn take(&mut self, bytes: u32) -> Result<(), Fault> {
@@ -47,10 +49,10 @@ impl ReceiveWindow {
     }
 
     /// Releases bytes, and returns the increment that the peer has to be sent, if it is worth a frame: half
-    /// of `size`, the whole window.
-    pub(super) fn release(&mut self, bytes: u32, size: u32) -> Option<u32> {
+    /// of the whole window.
+    pub(super) fn release(&mut self, bytes: u32) -> Option<u32> {
         self.released = self.released.saturating_add(bytes);
-        if self.released < (size / 2).max(1) {
+        if i64::from(self.released) < (self.size / 2).max(1) {
             return None;
         }
         let increment = std::mem::take(&mut self.released);
@@ -58,8 +60,9 @@ impl ReceiveWindow {
         Some(increment)
     }
 
-    /// Our initial window changed, and the peer knows.
+    /// The whole window has another size, and the peer knows.
     pub(super) fn change(&mut self, by: i64) {
+        self.size += by;
         self.open += by;
     }
 }

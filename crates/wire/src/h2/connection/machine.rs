@@ -91,7 +91,6 @@ pub struct Connection {
     pub(super) early_priorities: Vec<(u32, Priority)>,
     pub(super) send_window: SendWindow,
     pub(super) receive_window: ReceiveWindow,
-    pub(super) window: u32,
     pub(super) budget: Budget,
     pub(super) unsent_replies: usize,
     /// The highest stream that the client of this connection opened.
@@ -136,7 +135,6 @@ impl Connection {
             early_priorities: Vec::new(),
             send_window: SendWindow::new(DEFAULT_WINDOW),
             receive_window: ReceiveWindow::new(window),
-            window,
             budget: Budget::default(),
             unsent_replies: 0,
             highest: 0,

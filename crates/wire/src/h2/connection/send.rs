@@ -158,14 +158,13 @@ impl Connection {
         if bytes == 0 {
             return;
         }
-        if let Some(increment) = self.receive_window.release(bytes, self.window) {
+        if let Some(increment) = self.receive_window.release(bytes) {
             encode::window_update(out, 0, increment);
         }
-        let size = self.initial_receive_window();
         // A peer that has sent everything needs no window.
         if let Some(stream) = self.streams.get_mut(id)
             && stream.receiving != Half::Ended
-            && let Some(increment) = stream.receive_window.release(bytes, size)
+            && let Some(increment) = stream.receive_window.release(bytes)
         {
             encode::window_update(out, id, increment);
         }
