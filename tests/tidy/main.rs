@@ -116,6 +116,32 @@ fn pure_crates_have_no_sockets_threads_clocks_or_chance() {
     }
 }
 
+/// Files of the crate `proxy`, without tests, that have a line with one of these texts, by their paths in it.
+fn of_proxy_with(texts: &[&str]) -> Vec<String> {
+    let directory = root().join("crates/proxy/src");
+    let mut sources = Vec::new();
+    files(&directory, "rs", &mut sources);
+    assert!(sources.len() > 100);
+    let has_one = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("a source file");
+        text.lines().any(|line| texts.iter().any(|text| line.contains(text)))
+    };
+    let names = sources.iter().filter(|path| has_one(path));
+    let names =
+        names.map(|path| path.strip_prefix(&directory).expect("a path below it").display().to_string());
+    let mut names: Vec<String> = names.filter(|name| !name.contains("test")).collect();
+    names.sort();
+    names
+}
+
+/// What rules see of responses has to be all of them: each is made as an `Outgoing`, and begins where its client is known.
+#[test]
+fn responses_begin_in_one_place() {
+    assert_eq!(of_proxy_with(&[" Response {", "(Response {", "Response::new("]), ["outgoing/mod.rs"]);
+    assert_eq!(of_proxy_with(&["client.begin("]), ["downstream.rs", "service.rs"]);
+    assert_eq!(of_proxy_with(&["down.begin("]), ["exchange/state.rs"]);
+}
+
 #[test]
 fn no_file_is_longer_than_can_be_read() {
     let mut sources = Vec::new();

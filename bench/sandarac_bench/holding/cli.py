@@ -49,8 +49,9 @@ backends = ["http://127.0.0.1:{quiet}"]
 match = "/passed"
 pool = "quiet"
 [[route]]
-match = "/late/http2"
+match = "/large"
 pool = "http2"
+cache = "pass"
 [[route]]
 pool = "app"
 fragments = true
@@ -60,7 +61,7 @@ memory = "{memory}MiB"
 listen = "unix:{directory}/admin"
 """
 
-# The backend that speaks HTTP/2.
+# The backend that speaks HTTP/2. It has what it sends.
 _RELAY = """threads = 1
 [[listen]]
 address = "127.0.0.1:{relay}"
@@ -72,6 +73,8 @@ first_byte_timeout = "300s"
 pool = "app"
 [cache]
 memory = "1GiB"
+[admin]
+listen = "unix:{directory}/relay"
 """
 
 
@@ -121,7 +124,7 @@ class _Site(bars.Proxy):
         port, self.tls, relay = peers.free_port(), peers.free_port(), peers.free_port()
         chain, key, _ = certificate(directory)
         beside = helper.told()
-        (directory / "relay.toml").write_text(_RELAY.format(relay=relay, origin=beside))
+        (directory / "relay.toml").write_text(_RELAY.format(relay=relay, origin=beside, directory=directory))
         started.append(Daemon([binary, "-c", directory / "relay.toml"], options.cores[1], directory / "relay.log"))
         text = _SANDARAC.format(
             port=port,

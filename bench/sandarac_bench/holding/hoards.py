@@ -78,7 +78,7 @@ PROFILES = {
     + _PIECE * 16,
     "amplified": lambda number: _http2(_amplified(number)),
     "windows": lambda number: _http2(_many(b"/late/h2")),
-    "backends": lambda number: _http2(_many(b"/late/http2")),
+    "backends": lambda number: _http2(_many(b"/large")),
     "fragments": lambda number: _http2(_many(b"/waiting")),
 }
 
@@ -122,6 +122,10 @@ async def _respond(path, writer):
     elif kind == "late":
         await asyncio.sleep(7)
         whole(_PIECE * 16, "Cache-Control: no-store\r\n")
+    elif kind == "large":
+        # Many wait for it, and get it at the same moment.
+        await asyncio.sleep(5)
+        whole(_PIECE * 16, "Cache-Control: max-age=2\r\n")
     elif kind == "interim":
         writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: <" + b"l" * 900 + b">\r\n\r\n")
         for _ in range(299):

@@ -57,8 +57,6 @@ pub(crate) struct Downstream<'a> {
     pub(crate) read_ahead: u64,
     /// The backend that was tried last.
     pub(crate) asked: Option<BackendId>,
-    /// The value of Strict-Transport-Security, once the route is known.
-    pub(crate) hsts: Option<Box<[u8]>>,
 }
 
 impl<'a> Downstream<'a> {
@@ -81,7 +79,6 @@ impl<'a> Downstream<'a> {
             closed_is_gone: true,
             read_ahead: 0,
             asked: None,
-            hsts: None,
         }
     }
 
@@ -320,7 +317,7 @@ impl<'a> Downstream<'a> {
     /// still read.
     pub(crate) fn begin(&mut self, response: Response<'_>) {
         self.begin_response();
-        self.client.begin(Response { hsts: self.hsts.as_deref(), ..response });
+        self.client.begin(response);
     }
 
     /// Notes that the response begins.

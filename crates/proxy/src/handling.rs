@@ -138,6 +138,15 @@ impl Handling {
         Some(age).filter(|_| !told && (age > 0 || self.is_reuse()))
     }
 
+    /// Whether responses have Cache-Status. Those that are made here have it only if a backend was asked, or if what is stored
+    /// cannot be sent.
+    pub(crate) fn is_reported(&self) -> bool {
+        let is_of_stored = matches!(self.detail, Some(Detail::Fault(Fault::Undecodable(_))));
+        !matches!(self.outcome, Outcome::Synth | Outcome::Purge | Outcome::Error)
+            || self.forward.is_some()
+            || is_of_stored
+    }
+
     /// The member of Cache-Status.
     pub(crate) fn cache_status(&self) -> CacheStatus<'static> {
         CacheStatus {

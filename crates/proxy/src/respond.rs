@@ -3,11 +3,12 @@
 
 use crate::Fault;
 use crate::files::FileRefusal;
+use crate::outgoing::{Following, Outgoing};
+use crate::reason::reason;
 use crate::step::body::FixedBody;
 use bytes::Bytes;
-use sandarac_message::status_fields::{CacheStatus, ProxyError, ProxyStatus};
-use sandarac_message::{FieldsBuf, Method, Name, Timestamp, date};
-use sandarac_net::{Base, Length, Response};
+use sandarac_message::status_fields::{ProxyError, ProxyStatus};
+use sandarac_message::{FieldsBuf, Name};
 use sandarac_wire::h1::Refusal;
 
 /// The methods that are answered or forwarded without a rule for them, as listed in Allow (RFC 9110 §10.2.1).
@@ -99,26 +100,14 @@ impl Synthetic {
         answer
     }
 
-    /// Passes the head of the response to `begin`. Returns the body, if one follows in response to `method`.
-    pub(crate) fn begin(
-        &self,
-        method: Method,
-        cache_status: Option<(CacheStatus<'_>, &str)>,
-        now: Timestamp,
-        begin: impl FnOnce(Response<'_>),
-    ) -> Option<FixedBody> {
-        let fields = self.fields.view();
-        let bodiless = matches!(self.status, 100..200 | 204 | 304);
-        let date = date::format(now);
-        let added = [(Name::Date, &date[..])];
-        let length = if bodiless { Length::Told } else { Length::Known(self.body.len() as u64) };
-        let reason = reason(self.status).as_bytes();
-        begin(Response {
-            added: if fields.has(Name::Date) { &[] } else { &added },
-            cache_status,
-            ..Response::new(self.status, reason, Base::Selected(fields, &|_| true), length)
-        });
-        (!bodiless && method != Method::Head).then(|| FixedBody::new(&self.body))
+    /// The response before it begins.
+    pub(crate) fn outgoing(&self) -> Outgoing<'_> {
+        Outgoing::made(self.status, self.fields.view(), self.body.len() as u64)
+    }
+
+    /// The body, if one follows.
+    pub(crate) fn body(&self, following: Following) -> Option<FixedBody> {
+        matches!(following, Following::All).then(|| FixedBody::new(&self.body))
     }
 
     fn proxy_status(&mut self, proxy: &str, error: ProxyError, details: &str) {
@@ -131,60 +120,5 @@ impl Synthetic {
     fn put(&mut self, name: Name, value: &[u8]) {
         // A head of a few fields has room for one more.
         let _ = self.fields.add(name, value);
-    }
-}
-
-/// The usual reason phrase of a status (RFC 9110 §15 and the registry).
-pub fn reason(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        101 => "Switching Protocols",
-        103 => "Early Hints",
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        203 => "Non-Authoritative Information",
-        204 => "No Content",
-        205 => "Reset Content",
-        206 => "Partial Content",
-        300 => "Multiple Choices",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        418 => "I'm a Teapot",
-        421 => "Misdirected Request",
-        422 => "Unprocessable Content",
-        425 => "Too Early",
-        426 => "Upgrade Required",
-        428 => "Precondition Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        451 => "Unavailable For Legal Reasons",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        _ => "",
     }
 }

@@ -1,33 +1,37 @@
 //! The service behind the sessions of one core: answers from memory at once, or starts an exchange.
 
 use crate::core::Core;
-use crate::exchange::{self, Deferred, asks_for_part, is_loop};
+use crate::exchange::{self, Deferred};
 use crate::files::{FileRequest, Found};
 use crate::fragments::Nesting;
 use crate::handling::Handling;
 use crate::log_throttle::LogTopic;
+use crate::outgoing::{Begun, Outgoing, Terms};
 use crate::recode::{self, KnownForm};
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
-use crate::step::apart::{barred, unaccepted};
+use crate::step::apart::{Fitness, fitness};
 use crate::step::assemble::may_be_page;
-use crate::step::deliver::{Delivered, Delivery};
+use crate::step::client_request::ClientRequest;
+use crate::step::decide::{Decided, decide};
+use crate::step::deliver::Delivery;
 use crate::step::files::{self, without_file};
-use crate::step::receive::{Judged, Verdict, receive, takes_certificate, verdict};
-use crate::step::received::{Received, RequestFacts};
+use crate::step::receive::Verdict;
+use crate::step::received::Received;
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
 use crate::tally::{StatusClass, TlsVersion, refused_text};
-use crate::{Counter, Fault, Record, tier};
+use crate::{Counter, Fault, Record};
 use rustls::ProtocolVersion;
 use sandarac_cache::{Intent, Key, Lookup};
+use sandarac_message::accel::names_file;
 use sandarac_message::target::with_path;
 use sandarac_message::{Fields, Method, RequestHead, Timestamp, Version};
 use sandarac_net::tls::HandshakeFault;
 use sandarac_net::{
     AcceptTls, Account, Answer, Client, Cores, Incoming, ListenerId, Meter, PanicPart, Peer, Refused,
-    Request, Responder, Response, Service, SessionLimits, wall,
+    Request, Responder, Service, SessionLimits, wall,
 };
 use sandarac_policy::{Action, PoolId};
 use sandarac_wire::h2;
@@ -49,18 +53,40 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
+    /// Answers with a file or from the store, if that can be done at once. Otherwise returns the result of the lookup, if there
+    /// was one.
+    fn answer(
+        &self,
+        decided: &mut Decided<'_>,
+        client: &mut impl Responder,
+    ) -> Result<(), Option<(Key, Lookup)>> {
+        let Decided { request, received, verdict } = decided;
+        if let Ok(Verdict::Files) = verdict {
+            match self.file(received, client) {
+                Ok(()) => return Ok(()),
+                Err(otherwise) => *verdict = otherwise,
+            }
+        }
+        match *verdict {
+            Ok(Verdict::Lookup(pool)) => self.stored(request, received, pool, false, client),
+            Ok(Verdict::Apart(pool, _)) => self.stored(request, received, pool, true, client),
+            _ => Err(None),
+        }
+    }
+
     /// Answers from the store if the object is there whole. Otherwise returns the result of the lookup. Apart, a request
     /// fetches nothing for others, and only some of what is stored answers it.
     fn stored(
         &self,
+        request: &ClientRequest<'_>,
         received: &Received<'_>,
         pool: PoolId,
         is_apart: bool,
         client: &mut impl Responder,
     ) -> Result<(), Option<(Key, Lookup)>> {
-        let Known { core, site, request: Request { head, .. }, .. } = *self;
+        let Known { core, site, .. } = *self;
         let rule = received.route.cache_rule().ok_or(None)?;
-        let now = wall();
+        let (head, now) = (&request.view(), wall());
         let directives = rule.policy.directives(head.fields);
         let path = received.target.path_and_query;
         let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, head.fields);
@@ -77,12 +103,8 @@ impl Known<'_> {
         };
         let form = received.route.compress.as_deref().map(|rule| recode::known(rule, head.fields, &object));
         let mut handling = Handling::new(outcome);
-        let barred = match is_apart {
-            true => barred(&object, head.fields, rule),
-            false => unaccepted(&object, head.fields),
-        };
-        let takes_exchange = barred.is_some()
-            || !tier::is_trusted(&object, tier::now)
+        let takes_exchange = fitness(&object, head.fields, rule, is_apart) != Fitness::Fits
+            || request.is_made_whole() && object.fields().iter().any(|field| names_file(&field))
             || received.route.fragments.is_some_and(|rule| may_be_page(rule, &object))
             || matches!(form, Some(KnownForm::Unmade))
             || object.body().len().is_some_and(|len| len > AT_ONCE)
@@ -104,23 +126,19 @@ impl Known<'_> {
                 (object, None)
             }
         };
-        let transaction = object.transaction();
+        let (transaction, age) = (object.transaction(), handling.age(&object, None, now));
         let delivery = Delivery {
-            site,
             store: &core.shared.store,
             object,
             original,
             recoded: None,
             reader: None,
-            request: head,
-            now,
-            handling: &handling,
             own: None,
             trailers: None,
         };
-        let hsts = site.hsts(self.peer, received.requester.scheme, received.route);
-        let delivered = delivery.begin(|response| client.begin(Response { hsts, ..response }));
-        let Delivered { status, body } = delivered.expect("a whole body can be read");
+        let terms = self.terms(head, received, &handling, now);
+        let begun = delivery.begin(age, |outgoing| begin(&terms, outgoing, client));
+        let (status, body) = begun.expect("a whole body can be read");
         let bytes = body.map_or(0, |body| client.send(body));
         self.answered(&handling, Some(transaction), status, bytes, now);
         Ok(())
@@ -147,12 +165,10 @@ impl Known<'_> {
         };
         let now = wall();
         let handling = files::handling();
-        let hsts = site.hsts(self.peer, received.requester.scheme, received.route);
-        let tells = site.config.cache.cache_status;
-        let cache_status = tells.then(|| (handling.cache_status(), site.name()));
-        let begin = |response: Response<'_>| client.begin(Response { hsts, ..response });
-        let (status, body) = file.begin(head, now, cache_status, begin);
-        let bytes = body.map_or(0, |body| client.send(body));
+        let chosen = file.choose(head.fields);
+        let terms = self.terms(head, received, &handling, now);
+        let Begun { status, body } = begin(&terms, chosen.outgoing(now), client);
+        let bytes = chosen.body(body).map_or(0, |body| client.send(body));
         self.answered(&handling, None, status, bytes, now);
         Ok(())
     }
@@ -160,12 +176,24 @@ impl Known<'_> {
     /// Sends a fixed answer.
     fn fixed(&self, answer: &Synthetic, hsts: Option<&[u8]>, client: &mut impl Responder) {
         let now = wall();
-        let method = self.request.head.method;
-        let begin = |response: Response<'_>| client.begin(Response { hsts, ..response });
-        if let Some(body) = answer.begin(method, None, now, begin) {
+        let terms = Terms { request: &self.request.head, now, hsts, cache_status: None };
+        let begun = begin(&terms, answer.outgoing(), client);
+        if let Some(body) = answer.body(begun.body) {
             client.send(body);
         }
         self.answered(&Handling::new(Outcome::Synth), None, answer.status, answer.body.len() as u64, now);
+    }
+
+    /// What the response to a request has beside its own fields.
+    fn terms<'t>(
+        &'t self,
+        request: &'t RequestHead<'t>,
+        received: &Received<'t>,
+        handling: &Handling,
+        now: Timestamp,
+    ) -> Terms<'t> {
+        let hsts = self.site.hsts(self.peer, received.requester.scheme, received.route);
+        Terms { request, now, hsts, cache_status: self.site.reported(handling) }
     }
 
     /// Counts and records the response.
@@ -195,6 +223,11 @@ impl Known<'_> {
             );
         }
     }
+}
+
+/// Begins a response.
+fn begin(terms: &Terms<'_>, outgoing: Outgoing<'_>, client: &mut impl Responder) -> Begun {
+    outgoing.begin(terms, |response| client.begin(response))
 }
 
 impl Meter for Core {
@@ -352,7 +385,10 @@ impl Service for Core {
             return self.answer_as(peer, request, client, None);
         };
         let request = Request { head: RequestHead { target: &target, ..request.head }, ..*request };
-        self.answer_as(peer, &request, client, None)
+        match self.answer_as(peer, &request, client, None) {
+            Answer::Answered => Answer::Answered,
+            Answer::Deferred(deferred) => Answer::Deferred(Deferred { target: Some(target), ..deferred }),
+        }
     }
 
     async fn exchange(&self, client: &mut dyn Client, request: Box<Incoming<Deferred>>) {
@@ -392,19 +428,20 @@ impl Service for Core {
             });
         }
         self.counters.responses.one(&StatusClass(answer.status));
-        let now = wall();
-        if let Some(body) = answer.begin(Method::Get, None, now, |response| client.begin(response)) {
+        let (method_text, target) = request_line(received);
+        let what_came = RequestHead {
+            method: Method::Other,
+            method_text,
+            target,
+            version: if matches!(refused, Refused::Http2(_)) { Version::Http2 } else { Version::Http11 },
+            fields: Fields::default(),
+        };
+        let terms = Terms { request: &what_came, now: wall(), hsts: None, cache_status: None };
+        let begun = begin(&terms, answer.outgoing(), client);
+        if let Some(body) = answer.body(begun.body) {
             client.send(body);
         }
         if self.recorder.wants() {
-            let (method_text, target) = request_line(received);
-            let what_came = RequestHead {
-                method: Method::Other,
-                method_text,
-                target,
-                version: if matches!(refused, Refused::Http2(_)) { Version::Http2 } else { Version::Http11 },
-                fields: Fields::default(),
-            };
             self.record(
                 &site,
                 peer,
@@ -415,7 +452,7 @@ impl Service for Core {
                     bytes: answer.body.len() as u64,
                     outcome: Outcome::Error,
                     reason: Some(refused_text(refused)),
-                    ..Record::of(&what_came, now)
+                    ..Record::of(&what_came, terms.now)
                 },
             );
         }
@@ -439,47 +476,32 @@ impl Core {
             Known { core: self, site: &site, peer, request, page }.fixed(&answer, None, client);
             return Answer::Answered;
         }
+        let known = Known { core: self, site: &site, peer, request, page };
+        let mut decided = match decide(&site, peer, *head, request.scheme) {
+            Ok(decided) => decided,
+            Err(fault) => return Answer::Deferred(Deferred::new(Err(fault), None, site.clone())),
+        };
+        if matches!(decided.verdict, Err(Fault::PurgeDenied)) {
+            self.counters.one(Counter::PurgesDenied);
+        }
         let mut found = None;
-        let mut judged = receive(&site, peer, head, request.scheme).map(|received| {
-            let verdict = verdict(&site, peer, &received, head);
-            (received, verdict)
-        });
         // A body has to be read or forwarded first.
-        if let Ok((received, verdict)) = &mut judged
-            && !request.has_body
-        {
-            let known = Known { core: self, site: &site, peer, request, page };
-            if let Ok(Verdict::Files) = verdict {
-                match known.file(received, client) {
-                    Ok(()) => return Answer::Answered,
-                    Err(otherwise) => *verdict = otherwise,
-                }
-            }
-            let is_apart = matches!(verdict, Ok(Verdict::Apart(..)));
-            match verdict {
-                // It is looked up with other fields.
-                Ok(Verdict::Lookup(_) | Verdict::Apart(..))
-                    if takes_certificate(received, head.fields) || ignores_part(received, head.fields) => {}
-                Ok(Verdict::Lookup(pool) | Verdict::Apart(pool, _)) => {
-                    match known.stored(received, *pool, is_apart, client) {
-                        Ok(()) => return Answer::Answered,
-                        Err(looked_up) => found = looked_up,
-                    }
-                }
-                Ok(Verdict::Synth(answer)) if !is_loop(&site, head) => {
-                    let hsts = site.hsts(peer, received.requester.scheme, received.route);
-                    known.fixed(answer, hsts, client);
-                    return Answer::Answered;
-                }
-                _ => {}
+        if !request.has_body {
+            match known.answer(&mut decided, client) {
+                Ok(()) => return Answer::Answered,
+                Err(looked_up) => found = looked_up,
             }
         }
-        let judged = judged.map(|(received, verdict)| Judged {
-            facts: RequestFacts::of(&received),
-            keys_certificate: takes_certificate(&received, head.fields),
-            verdict,
-        });
-        Answer::Deferred(Deferred { site, judged, found })
+        decided.refuse_loop(&site);
+        if let Ok(Verdict::Synth(answer)) = &decided.verdict
+            && !request.has_body
+        {
+            let hsts = site.hsts(peer, decided.received.requester.scheme, decided.received.route);
+            known.fixed(answer, hsts, client);
+            return Answer::Answered;
+        }
+        let decision = decided.into_decision();
+        Answer::Deferred(Deferred::new(decision, found, site))
     }
 
     /// Serves the deferred request for a fragment in a task of its own.
@@ -506,11 +528,6 @@ impl Core {
         let answer = self.shared.challenges.get()?(std::str::from_utf8(token).ok()?)?;
         Some(Synthetic::challenge(answer))
     }
-}
-
-/// Whether a request asks for a part where only whole pages are sent.
-fn ignores_part(received: &Received<'_>, fields: Fields<'_>) -> bool {
-    received.route.fragments.is_some() && fields.iter().any(|field| asks_for_part(&field))
 }
 
 /// The beginning of a TLS connection: a record of a handshake, of a version from 1.0 (RFC 8446 §5.1).

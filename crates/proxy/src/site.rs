@@ -1,6 +1,7 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
 use crate::files::FileCache;
+use crate::handling::Handling;
 use crate::listener_tls::ListenerTls;
 use crate::pool::{PoolChanges, SitePool};
 use crate::site_tls::SiteTls;
@@ -8,6 +9,7 @@ use crate::tier::SharedTier;
 use sandarac_config::{ClientCertificateForward, Config, Credentials, Network};
 use sandarac_message::Fields;
 use sandarac_message::forwarding::{Forwarding, client_address};
+use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::target::Scheme;
 use sandarac_net::{ListenAddress, Listener, ListenerId, MinimumRate, Peer, Places, SessionLimits};
 use sandarac_policy::{PoolId, Route};
@@ -263,6 +265,12 @@ impl Site {
         let value = route.hsts.as_ref().filter(|_| scheme == Scheme::Https)?;
         let tls = self.listener(peer.listener).and_then(|listener| listener.tls.as_ref());
         (!tls.is_some_and(|tls| tls.has_self_signed())).then_some(value.as_bytes())
+    }
+
+    /// Cache-Status as responses to requests that were handled so have it, with the name of the cache.
+    pub(crate) fn reported(&self, handling: &Handling) -> Option<(CacheStatus<'static>, &str)> {
+        (self.config.cache.cache_status && handling.is_reported())
+            .then(|| (handling.cache_status(), self.name()))
     }
 
     /// Whether a listener is in force.

@@ -18,7 +18,6 @@ pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::client_certificate::with_certificates;
 use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::fragments::{Nesting, PageRule};
@@ -27,26 +26,24 @@ use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
+use crate::step::decide::Decision;
 use crate::step::fetch::FetchTrace;
 use crate::step::files::{self, FilesEnd};
-use crate::step::receive::{Judged, Verdict};
+use crate::step::receive::Verdict;
 use crate::step::received::Received;
 use crate::step::{apart, deliver, lookup, pass, pipe, purge};
 use crate::tally::StatusClass;
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
 use sandarac_message::caching::BypassReason;
-use sandarac_message::target::{Scheme, with_path};
-use sandarac_message::{Field, Name, RequestHead, RequestHeadBuf, Version, hop};
+use sandarac_message::target::Scheme;
+use sandarac_message::{RequestHead, Version};
 use sandarac_net::{Client, Incoming, Peer, boxed, wall};
 use sandarac_policy::Action;
 use state::{Exchange, Sent};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-
-/// How often a request may pass this proxy. No deployment has more tiers of one name.
-const MAX_PASSES: usize = 5;
 
 /// The logged status of a request whose client left before its response began. It is never sent. It
 /// originates in nginx.
@@ -55,8 +52,20 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// The findings about a request before it became an exchange.
 pub struct Deferred {
     pub(crate) site: LocalSite,
-    pub(crate) judged: Result<Judged, Fault>,
+    pub(crate) decision: Result<Decision, Fault>,
+    /// The target of the request, if it was received without a path.
+    pub(crate) target: Option<Vec<u8>>,
     pub(crate) found: Option<(Key, Lookup)>,
+}
+
+impl Deferred {
+    pub(crate) fn new(
+        decision: Result<Decision, Fault>,
+        found: Option<(Key, Lookup)>,
+        site: LocalSite,
+    ) -> Deferred {
+        Deferred { site, decision, target: None, found }
+    }
 }
 
 /// Serves a request that could not be answered from memory at once. `nesting` is the place of a fragment's.
@@ -67,31 +76,14 @@ pub(crate) async fn run(
     nesting: Option<Nesting>,
 ) {
     let Incoming { mut head, expect_continue, began, deferred } = *incoming;
-    let Deferred { site, mut judged, found } = deferred;
-    if let Some(target) = with_path(&head.target) {
-        // It was judged so.
+    let Deferred { site, mut decision, target, found } = deferred;
+    if let Some(target) = target {
         head.target = target.into();
     }
     let transaction = core.transaction();
     let tls = client.peer().tls.clone();
-    if let Ok(Judged { facts, keys_certificate: true, .. }) = &judged {
-        let certificates = tls.as_ref().map_or(&[][..], |tls| &tls.certificates);
-        let rule = site.config.routes[facts.route()].cache_rule();
-        match rule.map(|rule| with_certificates(head.fields.view(), certificates, &rule.key)) {
-            Some(Ok(fields)) => head.fields = fields,
-            Some(Err(_)) => judged = Err(Fault::HeadTooLarge),
-            None => {}
-        }
-    }
-    let mut ranged = None;
-    if let Ok(Judged { facts, .. }) = &judged
-        && site.config.routes[facts.route()].fragments.is_some()
-        && head.fields.view().iter().any(|field| asks_for_part(&field))
-    {
-        // A part of a page's text is no part of the page.
-        ranged = Some(RequestHeadBuf::clone(&head));
-        head.fields.retain(|field| !asks_for_part(&field));
-    }
+    let changes = decision.as_mut().ok().and_then(|decision| decision.changes.take());
+    let with_part = changes.and_then(|changed| changed.make_in(&mut head));
     // A fetch for the store may outlive the exchange. It keeps the head alive.
     let head = Rc::new(head);
     let mut exchange = Exchange {
@@ -99,7 +91,7 @@ pub(crate) async fn run(
         site: &site,
         head: &head,
         request: head.view(),
-        ranged: ranged.as_ref().map(RequestHeadBuf::view),
+        ranged: with_part.as_ref().map(|fields| RequestHead { fields: fields.view(), ..head.view() }),
         tls: tls.as_deref(),
         expect_continue,
         handling: Handling::new(Outcome::Error),
@@ -108,6 +100,7 @@ pub(crate) async fn run(
         telling: None,
         origin_fault: None,
         counted: Cell::new(false),
+        hsts: None,
         edits: None,
         compress: None,
         fragments: None,
@@ -116,7 +109,7 @@ pub(crate) async fn run(
     core.counters.one(Counter::Requests);
     let mut down = Downstream::new(client, site.body_limit);
     down.is_logged = core.recorder.wants();
-    let result = steps(&mut exchange, &mut down, judged, found).await;
+    let result = steps(&mut exchange, &mut down, decision, found).await;
     let is_cut = down.client.peer().holder.is_cut();
     let (sent, fault) = match result.map_err(|fault| fault.where_cut(is_cut)) {
         Ok(sent) => (sent, is_cut.then_some(Fault::ClientSlow)),
@@ -150,37 +143,21 @@ pub(crate) async fn run(
     exchange.record(down.client.peer(), Sent { status, ..sent }, fault.as_ref(), began, first_byte);
 }
 
-/// Whether a request has passed this proxy too often.
-pub(crate) fn is_loop(site: &Site, request: &RequestHead<'_>) -> bool {
-    hop::passes(request.fields, site.name()) > MAX_PASSES
-}
-
-/// Whether a field asks for a part of the response.
-pub(crate) fn asks_for_part(field: &Field<'_>) -> bool {
-    matches!(field.id, Name::Range | Name::IfRange)
-}
-
-/// The request as received, and the verdict on it.
-fn judge<'e>(
+/// The request as received, and the step that it takes now that its client's side is known.
+fn begin<'e>(
     exchange: &Exchange<'e>,
     down: &mut Downstream<'_>,
-    judged: Result<Judged, Fault>,
+    decision: Result<Decision, Fault>,
 ) -> Result<(Received<'e>, Verdict), Fault> {
-    let judged = judged?;
+    let Decision { facts, verdict, .. } = decision?;
     let site: &'e Site = exchange.site;
-    if is_loop(site, &exchange.request) {
-        return Err(Fault::Loop);
-    }
     down.check()?;
     // A stream that was reset, or turned out to be malformed, before its turn costs a backend nothing.
     if exchange.request.version == Version::Http2 && down.client.has_closed() {
         return Err(Fault::ClientGone);
     }
-    if matches!(judged.verdict, Err(Fault::PurgeDenied)) {
-        exchange.core.counters.one(Counter::PurgesDenied);
-    }
-    let received = judged.facts.received(site, &exchange.request, exchange.tls)?;
-    let verdict = match judged.verdict? {
+    let received = facts.received(site, &exchange.request, exchange.tls)?;
+    let verdict = match verdict {
         // A body over HTTP/2 needs no field that announces it.
         Verdict::Lookup(pool) | Verdict::Apart(pool, _) if !down.is_uploaded() => {
             Verdict::Pass(pool, PassReason::Bypass(BypassReason::Body))
@@ -193,10 +170,10 @@ fn judge<'e>(
 async fn steps(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
-    judged: Result<Judged, Fault>,
+    decision: Result<Decision, Fault>,
     found: Option<(Key, Lookup)>,
 ) -> Result<Sent, Fault> {
-    let (received, verdict) = judge(exchange, down, judged)?;
+    let (received, verdict) = begin(exchange, down, decision)?;
     exchange.edits = Some(&received.route.response);
     exchange.compress = received.route.compress.as_deref();
     exchange.fragments = received.route.fragments.map(|rule| PageRule {
@@ -206,8 +183,7 @@ async fn steps(
         stated: Some(received.requester.scheme)
             .filter(|scheme| received.requester.trusted && *scheme == Scheme::Https),
     });
-    let hsts = exchange.site.hsts(down.client.peer(), received.requester.scheme, received.route);
-    down.hsts = hsts.map(Box::from);
+    exchange.hsts = exchange.site.hsts(down.client.peer(), received.requester.scheme, received.route);
     let verdict = match (verdict, &received.route.action) {
         (Verdict::Files, Action::Files { rule, .. }) => {
             match boxed(|| files::files(exchange, down, &received, rule)).await? {

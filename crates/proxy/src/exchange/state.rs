@@ -6,6 +6,7 @@ use crate::downstream::Downstream;
 use crate::forward::Purpose;
 use crate::fragments::{FragmentFailure, Nesting, PageRule};
 use crate::handling::{Detail, Handling};
+use crate::outgoing::{Begun, Outgoing, Terms};
 use crate::pass_reason::PassReason;
 use crate::record::Outcome;
 use crate::site::LocalSite;
@@ -17,8 +18,8 @@ use sandarac_message::caching::BypassReason;
 use sandarac_message::recoding::Uncompressed;
 use sandarac_message::status_fields::Forward as Forwarded;
 use sandarac_message::{RequestHead, hop};
-use sandarac_net::LeasedHead;
 use sandarac_net::tls::TlsPeer;
+use sandarac_net::{LeasedHead, wall};
 use sandarac_policy::{CompressRule, PoolId, ResponseEdits};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -46,6 +47,8 @@ pub(crate) struct Exchange<'e> {
     pub(crate) origin_fault: Option<String>,
     /// Whether the outcome has been counted.
     pub(super) counted: Cell<bool>,
+    /// The value of Strict-Transport-Security, once the route is known.
+    pub(super) hsts: Option<&'e [u8]>,
     /// The edits of the response's fields.
     pub(super) edits: Option<&'e ResponseEdits>,
     /// Which bodies are sent in another coding.
@@ -93,6 +96,14 @@ impl Exchange<'_> {
     /// Restores the range of the request, because a file answers it.
     pub(crate) fn restore_range(&mut self) {
         self.request = self.ranged.take().unwrap_or(self.request);
+    }
+
+    /// Begins the response, and counts the outcome.
+    pub(crate) fn begin(&self, down: &mut Downstream<'_>, outgoing: Outgoing<'_>) -> Begun {
+        self.count(None);
+        let Exchange { site, request, handling, hsts, .. } = self;
+        let terms = Terms { request, now: wall(), hsts: *hsts, cache_status: site.reported(handling) };
+        outgoing.begin(&terms, |response| down.begin(response))
     }
 
     /// Counts the outcome, once: as the response begins, or as the exchange ends without one.

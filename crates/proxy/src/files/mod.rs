@@ -31,16 +31,15 @@ use crate::site::{LocalSite, Site};
 use crate::step::received::Received;
 use bytes::Bytes;
 use cache::{KeyOf, Looked};
-pub(crate) use deliver::FileBody;
-use deliver::{Delivery, choose};
+use deliver::choose;
+pub(crate) use deliver::{ChosenFile, FileBody};
 pub(crate) use name::is_hidden;
 pub(crate) use named::{FileAt, NamedFile, NotSent};
 use representation::{EditsOf, Means, Representation};
 use resolve::{Asked, Resolution, resolve};
-use sandarac_message::status_fields::CacheStatus;
 use sandarac_message::target::route_path;
-use sandarac_message::{FieldsBuf, Name, RequestHead, StoredHead, Timestamp};
-use sandarac_net::{Held, Holder, Moment, Places, Response, off_core};
+use sandarac_message::{Fields, FieldsBuf, Name, StoredHead};
+use sandarac_net::{Held, Holder, Moment, Places, off_core};
 use sandarac_policy::{Edits, FileName, FileRule, RequestParts, RouteId};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -294,30 +293,9 @@ impl FileFound {
         FileFound(Arc::new(Resolution::File(plain.into_iter().collect())))
     }
 
-    /// Passes the head of the response to `begin`. Returns its status, and the body if one follows.
-    pub(crate) fn begin(
-        &self,
-        request: &RequestHead<'_>,
-        now: Timestamp,
-        cache_status: Option<(CacheStatus<'_>, &str)>,
-        begin: impl FnOnce(Response<'_>),
-    ) -> (u16, Option<FileBody>) {
-        let file = choose(self.files(), request.fields);
-        let delivered = Delivery { file, request, now, cache_status }.begin(begin);
-        (delivered.status, delivered.body)
-    }
-
-    /// Passes the head of `answer`, with the file in place of its body, to `begin`. Returns the body, if one follows. Conditions
-    /// and ranges have no meaning for such a response.
-    pub(crate) fn begin_as(
-        &self,
-        answer: &Synthetic,
-        request: &RequestHead<'_>,
-        now: Timestamp,
-        begin: impl FnOnce(Response<'_>),
-    ) -> Option<FileBody> {
-        let file = choose(self.files(), request.fields);
-        deliver::begin_as(file, answer, request.method, now, begin)
+    /// The one that a request with these fields gets.
+    pub(crate) fn choose(&self, request: Fields<'_>) -> ChosenFile<'_> {
+        choose(self.files(), request)
     }
 }
 

@@ -44,12 +44,14 @@ pub(crate) async fn apart(
         Lookup::Hit(object) | Lookup::Stale(object, _) | Lookup::Absent(Some(object)) => Some(object),
         _ => None,
     };
-    let stored = stored
-        .filter(|object| object.range().is_none() && barred(object, exchange.request.fields, rule).is_none());
+    let stored = stored.filter(|object| object.range().is_none());
+    let stored = stored.and_then(|object| match fitness(&object, exchange.request.fields, rule, true) {
+        Fitness::Barred(_) => None,
+        fitness => Some((object, fitness == Fitness::Fits)),
+    });
     // In its grace it would stay as it is, because nothing is fetched in the background.
-    if let Some(object) = stored.as_ref().filter(|object| object.lifetimes().is_fresh(wall()))
-        && (tier::is_trusted(object, tier::now)
-            || boxed(|| tier::may_serve(exchange, received, object)).await)
+    if let Some((object, fits)) = stored.as_ref().filter(|(object, _)| object.lifetimes().is_fresh(wall()))
+        && (*fits || boxed(|| tier::may_serve(exchange, received, object)).await)
         && let Some(sent) = hit(exchange, down, object, &directives).await
     {
         return sent;
@@ -64,7 +66,7 @@ pub(crate) async fn apart(
         false => pass(exchange, down, received, pool).await,
     };
     match (sent, stored) {
-        (Err(fault), Some(object))
+        (Err(fault), Some((object, _)))
             if fault.is_origins()
                 && down.answered.is_none()
                 && object.lifetimes().usable_on_error(&directives, wall()) =>
@@ -76,9 +78,32 @@ pub(crate) async fn apart(
     }
 }
 
+/// Whether a stored object that is the right variant, and usable, may answer a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fitness {
+    Fits,
+    /// A field of the request keeps it from that, or a media type that its client does not accept.
+    Barred(BypassReason),
+    /// The shared tier has to be asked first.
+    Unverified,
+}
+
+/// Whether a stored object may answer a request; less of what is stored answers one that is served apart.
+pub(crate) fn fitness(object: &Object, request: Fields<'_>, rule: &CacheRule, is_apart: bool) -> Fitness {
+    let barred = match is_apart {
+        true => barred(object, request, rule),
+        false => unaccepted(object, request),
+    };
+    match barred {
+        Some(why) => Fitness::Barred(why),
+        None if tier::is_trusted(object, tier::now) => Fitness::Fits,
+        None => Fitness::Unverified,
+    }
+}
+
 /// The reason for which a stored object does not answer a request, although it is the right variant and fresh: a field of
 /// the request, or a media type that its client does not accept, where nobody said how long the object is fresh.
-pub(crate) fn barred(object: &Object, request: Fields<'_>, rule: &CacheRule) -> Option<BypassReason> {
+fn barred(object: &Object, request: Fields<'_>, rule: &CacheRule) -> Option<BypassReason> {
     let lifetimes = object.lifetimes();
     let of_field = bar(request, &rule.policy, lifetimes.is_for_all(), |name| object.vary().has_name(name));
     of_field.map(|(_, why)| why).or_else(|| unaccepted(object, request))

@@ -9,13 +9,14 @@ use crate::fragments::{
     Assembly, FragmentFailure, LinkBody, Nesting, Page, PageRule, Source, is_plain, parts_of,
 };
 use crate::handling::Detail;
+use crate::outgoing::{Head, Outgoing};
 use crate::recode::{RelayForm, relay_form};
 use crate::sending::SendEnd;
 use crate::upload::Upload;
 use sandarac_cache::{Object, Reader};
 use sandarac_message::recoding::disown;
 use sandarac_message::{Fields, FieldsBuf, Method, Name};
-use sandarac_net::{Base, BodyBroken, Length, Response, wall};
+use sandarac_net::{BodyBroken, Length, wall};
 use sandarac_policy::{FragmentRule, PoolId};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -140,14 +141,8 @@ pub(super) async fn send(
             length = Length::Known(known);
         }
     }
-    let reports = exchange.site.config.cache.cache_status;
-    down.begin(Response {
-        own,
-        age,
-        cache_status: reports.then(|| (exchange.handling.cache_status(), exchange.site.name())),
-        ..Response::new(status, &reason, Base::Owned(fields), length)
-    });
-    exchange.count(None);
+    let outgoing = Outgoing::relayed(status, Head::Own(fields), length);
+    exchange.begin(down, Outgoing { reason: &reason, own, age, ..outgoing });
     let body = assembly.map(|assembly| {
         let body = ObjectBody::Assembled(Box::new(assembly));
         match form {

@@ -1,6 +1,7 @@
 //! Bodies of responses: stored ones, whole or arriving, and those that the proxy makes.
 
 use crate::Fault;
+use crate::outgoing::Part;
 use crate::recode::Transform;
 use crate::trailers::{TrailerRule, for_client};
 use bytes::Bytes;
@@ -26,12 +27,6 @@ pub(crate) enum ObjectBody {
     Assembled(Box<dyn Body>),
     /// One of these in another coding.
     Recoded(Box<RecodedBody>),
-}
-
-/// A part of a multipart body.
-pub(crate) enum Part {
-    Text(Bytes),
-    Range(Range<u64>),
 }
 
 /// A range of an arriving body.

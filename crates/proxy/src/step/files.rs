@@ -9,6 +9,7 @@ use crate::exchange::state::{Exchange, Sent};
 use crate::files::{FileFound, FileRefusal, FileRequest, Found, PATIENCE};
 use crate::handling::{Detail, Handling};
 use crate::log_throttle::LogTopic;
+use crate::outgoing::Begun;
 use crate::record::Outcome;
 use crate::respond::Synthetic;
 use sandarac_net::{wall, within};
@@ -82,12 +83,9 @@ pub(crate) async fn files(
         Found::File(file) => {
             exchange.restore_range();
             exchange.handling = handling();
-            let tells = exchange.site.config.cache.cache_status;
-            let cache_status = tells.then(|| (exchange.handling.cache_status(), exchange.site.name()));
-            let (status, body) =
-                file.begin(&exchange.request, wall(), cache_status, |response| down.begin(response));
-            exchange.count(None);
-            let (bytes, end) = down.send(exchange.core, body).await;
+            let chosen = file.choose(exchange.request.fields);
+            let Begun { status, body } = exchange.begin(down, chosen.outgoing(wall()));
+            let (bytes, end) = down.send(exchange.core, chosen.body(body)).await;
             end.count(&exchange.core.counters);
             if end.is_of_file() {
                 exchange.handling.detail = Some(Detail::FileBroke);
@@ -108,8 +106,9 @@ async fn page_of(
     exchange.handling.detail = Some(Detail::Fault(fault));
     exchange.count(Some(&fault));
     let answer = Synthetic::fault(&fault, exchange.site.name());
-    let body = page.begin_as(&answer, &exchange.request, wall(), |response| down.begin(response));
-    let (bytes, end) = down.send(exchange.core, body).await;
+    let chosen = page.choose(exchange.request.fields);
+    let begun = exchange.begin(down, chosen.outgoing_as(&answer));
+    let (bytes, end) = down.send(exchange.core, chosen.body(begun.body)).await;
     end.count(&exchange.core.counters);
     Sent { status: answer.status, bytes }
 }

@@ -1,6 +1,6 @@
 //! Lookup: the store answers, or the request waits for a fetch or leads one.
 
-use super::apart::unaccepted;
+use super::apart::{Fitness, fitness, unaccepted};
 use super::deliver::hit;
 use super::hash;
 use super::head::head;
@@ -46,17 +46,17 @@ pub(crate) async fn lookup(
             let key = hash::key(&rule.key, received.requester.scheme, &received.host, path, fields);
             (key, store.lookup(key, &asked, wall()))
         });
-        if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup
-            && let Some(why) = unaccepted(object, exchange.request.fields)
-        {
-            exchange.passing(PassReason::Bypass(why));
-            return pass(exchange, down, received, pool).await;
-        }
-        if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup
-            && !tier::is_trusted(object, tier::now)
-            && !boxed(|| tier::may_serve(exchange, received, object)).await
-        {
-            continue;
+        if let Lookup::Hit(object) | Lookup::Stale(object, _) = &lookup {
+            match fitness(object, exchange.request.fields, rule, false) {
+                Fitness::Barred(why) => {
+                    exchange.passing(PassReason::Bypass(why));
+                    return pass(exchange, down, received, pool).await;
+                }
+                Fitness::Unverified if !boxed(|| tier::may_serve(exchange, received, object)).await => {
+                    continue;
+                }
+                Fitness::Unverified | Fitness::Fits => {}
+            }
         }
         match lookup {
             Lookup::Hit(object) => {

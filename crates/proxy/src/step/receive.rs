@@ -1,6 +1,6 @@
 //! Receive: target, requester and route of a request, and the verdict of the rules.
 
-use super::received::{Received, RequestFacts, host_text, normal_host};
+use super::received::{Received, host_text, normal_host};
 use crate::Fault;
 use crate::client_certificate::{is_client_certificate, keys_certificate};
 use crate::files::FileRefusal;
@@ -21,14 +21,6 @@ use sandarac_policy::{
 };
 use sandarac_wire::resume::WELL_KNOWN;
 use std::borrow::Cow;
-
-/// The result of receiving a request, apart from its head.
-pub(crate) struct Judged {
-    pub(crate) facts: RequestFacts,
-    pub(crate) verdict: Result<Verdict, Fault>,
-    /// Whether the certificates of the connection take the place of those in the fields, because the rule keys them.
-    pub(crate) keys_certificate: bool,
-}
 
 /// The step that a request takes.
 pub(crate) enum Verdict {

@@ -33,11 +33,6 @@ impl RequestFacts {
         RequestFacts { route: received.route_id, requester: received.requester.asking_for(b"", None) }
     }
 
-    /// The route.
-    pub(crate) fn route(&self) -> RouteId {
-        self.route
-    }
-
     /// Restores the [`Received`] of a copied request that was received at `site`, over `tls` if the response is for
     /// its client alone.
     pub(crate) fn received<'a>(

@@ -8,6 +8,7 @@ use super::store::add_date;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::handling::Detail;
+use crate::outgoing::{Head, Outgoing};
 use crate::recode::{RelayForm, Transform, relay_form};
 use crate::sending::{SPOOLED_WINDOW, WINDOW};
 use crate::spool::Spool;
@@ -17,7 +18,7 @@ use crate::upload::Upload;
 use crate::{Counter, Counters, Fault};
 use sandarac_message::recoding::{Uncompressed, recode_trailers};
 use sandarac_message::{FieldsBuf, Method, Name, Version, hop, tags};
-use sandarac_net::{Base, BodyStep, Length, Response, boxed};
+use sandarac_net::{BodyStep, Length, boxed};
 use sandarac_policy::PoolId;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -218,14 +219,8 @@ impl Relay<'_, '_> {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        let Exchange { site, handling, .. } = self.exchange;
-        self.exchange.count(None);
-        let reports = site.config.cache.cache_status;
-        let base = Base::Owned(std::mem::take(&mut self.fields));
-        self.downstream.begin(Response {
-            cache_status: reports.then(|| (handling.cache_status(), site.name())),
-            ..Response::new(self.status, b"", base, self.length)
-        });
+        let head = Head::Own(std::mem::take(&mut self.fields));
+        self.exchange.begin(self.downstream, Outgoing::relayed(self.status, head, self.length));
     }
 
     /// Sends the head, then the body, and meanwhile forwards the rest of the request body. An error means

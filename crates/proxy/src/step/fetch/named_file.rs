@@ -12,6 +12,7 @@ use super::response_fields::of_final;
 use crate::Fault;
 use crate::core::Core;
 use crate::files::{FileAt, FileBody, FileFound, NamedFile, NotSent};
+use crate::outgoing::{Begun, Terms};
 use crate::pool::SitePool;
 use crate::site::Site;
 use sandarac_message::accel::{self, X_ACCEL_REDIRECT, X_SENDFILE};
@@ -242,7 +243,9 @@ fn response(
     let mut len = 0;
     let mut reason = Box::default();
     let mut added = Ok(());
-    let (status, body) = file.begin(request, wall(), None, |response| {
+    let chosen = file.choose(request.fields);
+    let terms = Terms { request, now: wall(), hsts: None, cache_status: None };
+    let Begun { status, body } = chosen.outgoing(terms.now).begin(&terms, |response| {
         reason = response.reason.into();
         added = add_of_file(&response, &mut fields);
         len = match response.length {
@@ -251,6 +254,7 @@ fn response(
         };
     });
     added?;
+    let body = chosen.body(body);
     let len = if body.is_some() { len } else { 0 };
     Ok(FileResponse { status, reason, fields, body, len })
 }
