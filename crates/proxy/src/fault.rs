@@ -14,110 +14,208 @@ use sandarac_wire::h1::Refusal;
 use sandarac_wire::h2::{self, ErrorCode};
 use std::io;
 
-/// Why an exchange has no response from the origin or the store. Each becomes a response in
-/// [`crate::respond`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+/// The side of a fault: the origin, or the client, the configuration or this process.
+const ORIGIN: bool = true;
+const OTHER: bool = false;
+
+/// Defines [`Fault`]: of each variant, the side to blame, its name, the status of the response to the client,
+/// the error type for Proxy-Status, and a description.
+macro_rules! faults {
+    ($(
+        $(#[$doc:meta])*
+        $fault:ident $(($why:ident: $kind:ty))? = $side:expr, $name:expr, $status:expr, $error:expr, $text:expr;
+    )*) => {
+        /// Why an exchange has no response from the origin or the store. Each becomes a response in
+        /// [`crate::respond`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Fault {
+            $($(#[$doc])* $fault $(($kind))?,)*
+        }
+
+        #[allow(unused_variables, reason = "few facts depend on what a variant holds")]
+        impl Fault {
+            /// The name in logs and counters.
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Fault::$fault $(($why))? => $name,)*
+                }
+            }
+
+            /// The status of the response to the client.
+            pub fn status(&self) -> u16 {
+                match self {
+                    $(Fault::$fault $(($why))? => $status,)*
+                }
+            }
+
+            /// The error type for Proxy-Status (RFC 9209 §2.3).
+            pub fn proxy_error(&self) -> ProxyError {
+                match self {
+                    $(Fault::$fault $(($why))? => $error,)*
+                }
+            }
+
+            /// A description for people and logs.
+            pub fn text(&self) -> String {
+                match self {
+                    $(Fault::$fault $(($why))? => $text.into(),)*
+                }
+            }
+
+            /// Whether the origin could not be reached or did not respond properly, so that a stale response
+            /// may stand in (RFC 5861 §4, RFC 9111 §4.2.4).
+            pub fn is_origins(&self) -> bool {
+                match self {
+                    $(Fault::$fault $(($why))? => $side,)*
+                }
+            }
+        }
+    };
+}
+
+faults! {
     /// The request's target, or its Host, cannot be used.
-    BadTarget(TargetError),
+    BadTarget(why: TargetError) = OTHER, "bad-target", 400, ProxyError::HttpRequestError, why.to_string();
     /// The path of the request's target cannot be used.
-    BadPath(PathError),
+    BadPath(why: PathError) = OTHER, "bad-path", 400, ProxyError::HttpRequestError, why.to_string();
     /// The method in upper case, as some servers read it, leads to another route.
-    BadMethod,
+    BadMethod = OTHER, "bad-method", 400, ProxyError::HttpRequestError,
+        "servers that read the method in upper case would take it for another";
     /// A redirect to the host of the request, but the request has no host.
-    NoHost,
+    NoHost = OTHER, "no-host", 400, ProxyError::HttpRequestError,
+        "the request has no host to be redirected to";
     /// The target's scheme is https, but the connection is not secured, and its peer is not trusted to report
     /// that another one is (RFC 9110 §7.4).
-    Misdirected,
+    Misdirected = OTHER, "misdirected", 421, ProxyError::HttpRequestError,
+        "the scheme of the target is not that of the connection";
     /// No route matches.
-    NoRoute,
+    NoRoute = OTHER, "no-route", 404, ProxyError::DestinationNotFound, "no route matches this request";
     /// The rules do not allow the method here.
-    MethodNotAllowed,
+    MethodNotAllowed = OTHER, "method-not-allowed", 405, ProxyError::HttpRequestDenied,
+        "the method is not allowed here";
     /// CONNECT or an upgrade that no rule allows.
-    TunnelNotAllowed,
+    TunnelNotAllowed = OTHER, "tunnel-not-allowed", 405, ProxyError::HttpRequestDenied,
+        "no rule allows a tunnel here";
     /// An extended CONNECT (RFC 8441 §4) for a protocol that no rule allows.
-    ProtocolNotAllowed,
+    ProtocolNotAllowed = OTHER, "protocol-not-allowed", 501, ProxyError::HttpRequestDenied,
+        "no rule allows a tunnel for this protocol here";
     /// CONNECT with a body, which has no meaning (RFC 9110 §9.3.6) and might be read as the tunnel's first
     /// bytes.
-    TunnelWithBody,
+    TunnelWithBody = OTHER, "tunnel-with-body", 400, ProxyError::HttpRequestError,
+        "a CONNECT request has no body";
     /// The request body is larger than the limit.
-    BodyTooLarge,
+    BodyTooLarge = OTHER, "body-too-large", 413, ProxyError::HttpRequestError,
+        "the request body is too large";
     /// The request body has no known length, and is larger than what is gathered of such bodies.
-    BodyNotGathered,
+    BodyNotGathered = OTHER, "body-not-gathered", 413, ProxyError::HttpRequestError,
+        "the request body has no Content-Length, and is larger than `gather_limit`";
     /// There is neither memory nor a file for more of a body of unknown length.
-    GatheringFull,
+    GatheringFull = OTHER, "gathering-full", 503, ProxyError::ProxyInternalError,
+        "there is no room for request bodies of unknown length";
     /// A gathered body could not be read back from its file.
-    GatheringFailed,
+    GatheringFailed = OTHER, "gathering-failed", 503, ProxyError::ProxyInternalError,
+        "the request body could not be read back from its file";
     /// The request body broke off, or its framing was wrong.
-    BodyBroken(Option<Refusal>),
+    BodyBroken(refusal: Option<Refusal>) = OTHER, "body-broken", refusal.map_or(400, Refusal::status),
+        ProxyError::HttpRequestError, body_text(*refusal);
     /// The request body did not arrive in time.
-    BodyLate,
+    BodyLate = OTHER, "body-late", 408, ProxyError::HttpRequestError,
+        "the request body did not arrive in time";
     /// The path leads to no script of the application.
-    NoScript,
+    NoScript = OTHER, "no-script", 404, ProxyError::DestinationNotFound,
+        "the path leads to no script of the application";
     /// `only-if-cached`, and nothing usable is stored (RFC 9111 §5.2.1.7).
-    NotCached,
+    NotCached = OTHER, "not-cached", 504, ProxyError::DestinationUnavailable,
+        "nothing usable is stored, and the request is only-if-cached";
     /// A purge from an address that may not purge.
-    PurgeDenied,
+    PurgeDenied = OTHER, "purge-denied", 403, ProxyError::HttpRequestDenied,
+        "purging is not allowed from this address";
     /// The client is gone.
-    ClientGone,
+    ClientGone = OTHER, "client-gone", 408, ProxyError::HttpRequestError, "the client is gone";
     /// The client was cut off, because it took or sent too little.
-    ClientSlow,
+    ClientSlow = OTHER, "client-slow", 408, ProxyError::HttpRequestError,
+        "the client took or sent too little, and was cut off";
     /// No backend accepts the request.
-    NoBackend(NoBackend),
+    NoBackend(why: NoBackend) = ORIGIN, no_backend_name(*why), 503, no_backend_error(*why), why.to_string();
     /// No backend had room for the request in time.
-    QueuedTooLong,
+    QueuedTooLong = ORIGIN, "queued-too-long", 503, ProxyError::ConnectionLimitReached,
+        "no backend had room for the request in time";
     /// The backend's name has no address.
-    Unresolved,
+    Unresolved = ORIGIN, "unresolved", 502, ProxyError::DnsError, "the backend's name has no address";
     /// The backend refused the connection, or it failed before a byte was sent.
-    ConnectFailed(io::ErrorKind),
+    ConnectFailed(kind: io::ErrorKind) = ORIGIN, "connect-failed", 502, connect_error(*kind),
+        connect_text(*kind);
     /// This process, or the system, has no descriptor left for a connection. Not a fault of the backend.
-    NoDescriptors,
+    NoDescriptors = ORIGIN, "no-descriptors", 503, ProxyError::ProxyInternalError,
+        "no connection to the backend: too many files are open (limit on open files)";
     /// The connection was not made in time.
-    ConnectLate,
+    ConnectLate = ORIGIN, "connect-late", 504, ProxyError::ConnectionTimeout,
+        "no connection to the backend in time";
     /// TLS with the backend failed before a byte was sent.
-    TlsFailed(TlsFault),
+    TlsFailed(fault: TlsFault) = ORIGIN, fault.name(), 502, fault.proxy_error(),
+        format!("no TLS with the backend: {}", fault.text());
     /// The connection ended before a response came.
-    NoResponse,
+    NoResponse = ORIGIN, "no-response", 502, ProxyError::ConnectionTerminated,
+        "the backend closed the connection without a response";
     /// Bytes arrived before the request was sent.
-    Unasked,
+    Unasked = ORIGIN, "unasked", 502, ProxyError::HttpProtocolError,
+        "the backend sent a response before the request";
     /// The response did not begin in time.
-    ResponseLate,
+    ResponseLate = ORIGIN, "response-late", 504, ProxyError::HttpResponseTimeout,
+        "the backend did not respond in time";
     /// The response breaks the protocol.
-    BadResponse(Refusal),
+    BadResponse(refusal: Refusal) = ORIGIN, "bad-response", 502, proxy_error(*refusal),
+        format!("the backend's response is malformed: {refusal}");
     /// The response breaks the protocol of FastCGI.
-    BadFastCgi(fastcgi::Refusal),
+    BadFastCgi(refusal: fastcgi::Refusal) = ORIGIN, "bad-fastcgi", 502, ProxyError::HttpProtocolError,
+        format!("the backend's response is not valid FastCGI: {refusal}");
     /// The application has no room for another request.
-    Overloaded,
+    Overloaded = ORIGIN, "overloaded", 503, ProxyError::ConnectionLimitReached,
+        "the application has no room for another request";
     /// Too many interim responses without a final one.
-    TooManyInterim,
+    TooManyInterim = ORIGIN, "too-many-interim", 502, ProxyError::HttpProtocolError,
+        "the backend sent interim responses without end";
     /// 101 although no other protocol was requested.
-    UnaskedSwitch,
+    UnaskedSwitch = ORIGIN, "unasked-switch", 502, ProxyError::HttpProtocolError,
+        "the backend switched to another protocol unasked";
     /// 304 to a request without conditions (RFC 9110 §15.4.5).
-    UnaskedNotModified,
+    UnaskedNotModified = ORIGIN, "unasked-not-modified", 502, ProxyError::HttpProtocolError,
+        "the backend answered a request without conditions with 304";
     /// The backend does not speak HTTP/2, although its address says so, or it was negotiated.
-    NoHttp2,
+    NoHttp2 = ORIGIN, "no-http2", 502, ProxyError::HttpProtocolError, "the backend does not speak HTTP/2";
     /// A request over HTTP/2 has no response.
-    Http2(StreamFault),
+    Http2(fault: StreamFault) = ORIGIN, stream_fault_name(*fault), 502, stream_fault_error(*fault),
+        stream_fault_text(*fault);
     /// The request asks for another protocol, and the backend does not offer that over HTTP/2 (RFC 8441 §3).
-    NoExtendedConnect,
+    NoExtendedConnect = OTHER, "no-extended-connect", 502, ProxyError::HttpUpgradeFailed,
+        "the backend offers no other protocol over HTTP/2";
     /// Success in response to an extended CONNECT, but no tunnel.
-    TunnelIgnored,
+    TunnelIgnored = ORIGIN, "tunnel-ignored", 502, ProxyError::HttpProtocolError,
+        "the backend responded as if no tunnel had been requested";
     /// The response broke off.
-    ResponseBroken,
+    ResponseBroken = ORIGIN, "response-broken", 502, ProxyError::HttpResponseIncomplete,
+        "the backend's response broke off";
     /// The client does not accept the coding of the body, and that cannot be removed, for this reason.
-    Undecodable(Uncompressed),
+    Undecodable(reason: Uncompressed) = ORIGIN, reason.text(), 502, ProxyError::HttpResponseContentCoding,
+        format!("the body cannot be inflated for this client: {}", undecodable_text(*reason));
     /// The header edits make the head too large.
-    HeadTooLarge,
+    HeadTooLarge = OTHER, "head-too-large", 500, ProxyError::ProxyInternalError,
+        "the header edits make the head too large";
     /// There is no file to answer with.
-    File(FileRefusal),
+    File(refusal: FileRefusal) = OTHER, refusal.name(), refusal.status(), refusal.proxy_error(),
+        refusal.text();
     /// The response names a file that it may not.
-    FileNotAllowed,
+    FileNotAllowed = ORIGIN, "file-not-allowed", 502, ProxyError::HttpProtocolError,
+        "the response names a file outside of the directories that its pool may send";
     /// The response names several files.
-    FileAmbiguous,
+    FileAmbiguous = ORIGIN, "file-ambiguous", 502, ProxyError::HttpProtocolError,
+        "the response names several files";
     /// A fragment is missing that the page needs.
-    Fragment(FragmentFailure),
+    Fragment(failure: FragmentFailure) = OTHER, failure.name(), 502, ProxyError::HttpResponseIncomplete,
+        failure.text();
     /// The request has passed this proxy more often than any deployment has tiers.
-    Loop,
+    Loop = OTHER, "loop", 502, ProxyError::ProxyLoopDetected,
+        "the request loops: a backend is this proxy itself";
 }
 
 impl Fault {
@@ -214,234 +312,6 @@ impl Fault {
         Fault::Fragment(FragmentFailure::BrokeOff),
     ];
 
-    /// The name in logs and counters.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Fault::BadTarget(_) => "bad-target",
-            Fault::BadPath(_) => "bad-path",
-            Fault::BadMethod => "bad-method",
-            Fault::NoHost => "no-host",
-            Fault::Misdirected => "misdirected",
-            Fault::NoRoute => "no-route",
-            Fault::MethodNotAllowed => "method-not-allowed",
-            Fault::TunnelNotAllowed => "tunnel-not-allowed",
-            Fault::ProtocolNotAllowed => "protocol-not-allowed",
-            Fault::TunnelWithBody => "tunnel-with-body",
-            Fault::BodyTooLarge => "body-too-large",
-            Fault::BodyNotGathered => "body-not-gathered",
-            Fault::GatheringFull => "gathering-full",
-            Fault::GatheringFailed => "gathering-failed",
-            Fault::BodyBroken(_) => "body-broken",
-            Fault::BodyLate => "body-late",
-            Fault::NoScript => "no-script",
-            Fault::NotCached => "not-cached",
-            Fault::PurgeDenied => "purge-denied",
-            Fault::ClientGone => "client-gone",
-            Fault::ClientSlow => "client-slow",
-            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull) => "queue-full",
-            Fault::NoBackend(_) => "no-backend",
-            Fault::QueuedTooLong => "queued-too-long",
-            Fault::Unresolved => "unresolved",
-            Fault::ConnectFailed(_) => "connect-failed",
-            Fault::NoDescriptors => "no-descriptors",
-            Fault::ConnectLate => "connect-late",
-            Fault::TlsFailed(fault) => fault.name(),
-            Fault::NoResponse => "no-response",
-            Fault::Unasked => "unasked",
-            Fault::ResponseLate => "response-late",
-            Fault::BadResponse(_) => "bad-response",
-            Fault::BadFastCgi(_) => "bad-fastcgi",
-            Fault::Overloaded => "overloaded",
-            Fault::TooManyInterim => "too-many-interim",
-            Fault::UnaskedSwitch => "unasked-switch",
-            Fault::UnaskedNotModified => "unasked-not-modified",
-            Fault::NoHttp2 => "no-http2",
-            Fault::Http2(fault) => stream_fault_name(*fault),
-            Fault::NoExtendedConnect => "no-extended-connect",
-            Fault::TunnelIgnored => "tunnel-ignored",
-            Fault::ResponseBroken => "response-broken",
-            Fault::Undecodable(reason) => reason.text(),
-            Fault::HeadTooLarge => "head-too-large",
-            Fault::File(refusal) => refusal.name(),
-            Fault::FileNotAllowed => "file-not-allowed",
-            Fault::FileAmbiguous => "file-ambiguous",
-            Fault::Fragment(failure) => failure.name(),
-            Fault::Loop => "loop",
-        }
-    }
-
-    /// The status of the response to the client.
-    pub fn status(&self) -> u16 {
-        match self {
-            Fault::BadTarget(_)
-            | Fault::BadPath(_)
-            | Fault::BadMethod
-            | Fault::NoHost
-            | Fault::TunnelWithBody => 400,
-            Fault::BodyBroken(refusal) => refusal.map_or(400, Refusal::status),
-            Fault::File(refusal) => refusal.status(),
-            Fault::Misdirected => 421,
-            Fault::NoRoute | Fault::NoScript => 404,
-            Fault::MethodNotAllowed => 405,
-            Fault::TunnelNotAllowed => 405,
-            // RFC 9220 §3.
-            Fault::ProtocolNotAllowed => 501,
-            Fault::BodyTooLarge | Fault::BodyNotGathered => 413,
-            Fault::BodyLate | Fault::ClientGone | Fault::ClientSlow => 408,
-            Fault::PurgeDenied => 403,
-            Fault::NoBackend(_)
-            | Fault::QueuedTooLong
-            | Fault::NoDescriptors
-            | Fault::Overloaded
-            | Fault::GatheringFull
-            | Fault::GatheringFailed => 503,
-            Fault::NotCached | Fault::ConnectLate | Fault::ResponseLate => 504,
-            Fault::Unresolved
-            | Fault::ConnectFailed(_)
-            | Fault::TlsFailed(_)
-            | Fault::NoResponse
-            | Fault::Unasked
-            | Fault::BadResponse(_)
-            | Fault::BadFastCgi(_)
-            | Fault::TooManyInterim
-            | Fault::UnaskedSwitch
-            | Fault::UnaskedNotModified
-            | Fault::NoHttp2
-            | Fault::Http2(_)
-            | Fault::NoExtendedConnect
-            | Fault::TunnelIgnored
-            | Fault::ResponseBroken
-            | Fault::Undecodable(_)
-            | Fault::FileAmbiguous
-            | Fault::FileNotAllowed
-            | Fault::Fragment(_)
-            | Fault::Loop => 502,
-            Fault::HeadTooLarge => 500,
-        }
-    }
-
-    /// The error type for Proxy-Status (RFC 9209 §2.3).
-    pub fn proxy_error(&self) -> ProxyError {
-        match self {
-            Fault::BadTarget(_)
-            | Fault::BadPath(_)
-            | Fault::BadMethod
-            | Fault::NoHost
-            | Fault::Misdirected
-            | Fault::TunnelWithBody
-            | Fault::BodyBroken(_)
-            | Fault::BodyTooLarge
-            | Fault::BodyNotGathered
-            | Fault::BodyLate
-            | Fault::ClientGone
-            | Fault::ClientSlow => ProxyError::HttpRequestError,
-            Fault::MethodNotAllowed
-            | Fault::TunnelNotAllowed
-            | Fault::ProtocolNotAllowed
-            | Fault::PurgeDenied => ProxyError::HttpRequestDenied,
-            Fault::File(refusal) => refusal.proxy_error(),
-            Fault::NoRoute | Fault::NoScript => ProxyError::DestinationNotFound,
-            Fault::NoBackend(NoBackend::AllFull | NoBackend::QueueFull)
-            | Fault::QueuedTooLong
-            | Fault::Overloaded => ProxyError::ConnectionLimitReached,
-            Fault::NotCached | Fault::NoBackend(_) => ProxyError::DestinationUnavailable,
-            Fault::Unresolved => ProxyError::DnsError,
-            Fault::ConnectFailed(io::ErrorKind::ConnectionRefused) => ProxyError::ConnectionRefused,
-            Fault::ConnectFailed(_) => ProxyError::DestinationUnavailable,
-            Fault::ConnectLate => ProxyError::ConnectionTimeout,
-            Fault::TlsFailed(fault) => fault.proxy_error(),
-            Fault::NoResponse => ProxyError::ConnectionTerminated,
-            Fault::ResponseLate => ProxyError::HttpResponseTimeout,
-            Fault::BadResponse(refusal) => proxy_error(*refusal),
-            Fault::Http2(StreamFault::GoingAway | StreamFault::Refused | StreamFault::Lost) => {
-                ProxyError::ConnectionTerminated
-            }
-            Fault::Http2(StreamFault::Unresponsive) => ProxyError::HttpResponseTimeout,
-            Fault::Unasked
-            | Fault::BadFastCgi(_)
-            | Fault::TooManyInterim
-            | Fault::UnaskedSwitch
-            | Fault::UnaskedNotModified
-            | Fault::NoHttp2
-            | Fault::Http2(_)
-            | Fault::FileNotAllowed
-            | Fault::FileAmbiguous
-            | Fault::TunnelIgnored => ProxyError::HttpProtocolError,
-            Fault::Undecodable(_) => ProxyError::HttpResponseContentCoding,
-            Fault::NoExtendedConnect => ProxyError::HttpUpgradeFailed,
-            Fault::ResponseBroken | Fault::Fragment(_) => ProxyError::HttpResponseIncomplete,
-            Fault::Loop => ProxyError::ProxyLoopDetected,
-            Fault::NoDescriptors | Fault::HeadTooLarge | Fault::GatheringFull | Fault::GatheringFailed => {
-                ProxyError::ProxyInternalError
-            }
-        }
-    }
-
-    /// A description for people and logs.
-    pub fn text(&self) -> String {
-        match self {
-            Fault::BadTarget(why) => why.to_string(),
-            Fault::BadPath(why) => why.to_string(),
-            Fault::BadMethod => "servers that read the method in upper case would take it for another".into(),
-            Fault::NoHost => "the request has no host to be redirected to".into(),
-            Fault::Misdirected => "the scheme of the target is not that of the connection".into(),
-            Fault::NoRoute => "no route matches this request".into(),
-            Fault::MethodNotAllowed => "the method is not allowed here".into(),
-            Fault::TunnelNotAllowed => "no rule allows a tunnel here".into(),
-            Fault::ProtocolNotAllowed => "no rule allows a tunnel for this protocol here".into(),
-            Fault::TunnelWithBody => "a CONNECT request has no body".into(),
-            Fault::BodyTooLarge => "the request body is too large".into(),
-            Fault::BodyNotGathered => {
-                "the request body has no Content-Length, and is larger than `gather_limit`".into()
-            }
-            Fault::GatheringFull => "there is no room for request bodies of unknown length".into(),
-            Fault::GatheringFailed => "the request body could not be read back from its file".into(),
-            Fault::BodyBroken(None) => "the request body broke off".into(),
-            Fault::BodyBroken(Some(refusal)) => format!("the request body is malformed: {refusal}"),
-            Fault::BodyLate => "the request body did not arrive in time".into(),
-            Fault::NoScript => "the path leads to no script of the application".into(),
-            Fault::NotCached => "nothing usable is stored, and the request is only-if-cached".into(),
-            Fault::PurgeDenied => "purging is not allowed from this address".into(),
-            Fault::ClientGone => "the client is gone".into(),
-            Fault::ClientSlow => "the client took or sent too little, and was cut off".into(),
-            Fault::NoBackend(why) => why.to_string(),
-            Fault::QueuedTooLong => "no backend had room for the request in time".into(),
-            Fault::Unresolved => "the backend's name has no address".into(),
-            Fault::ConnectFailed(io::ErrorKind::NotFound) => "the backend's socket does not exist".into(),
-            Fault::ConnectFailed(kind) => format!("no connection to the backend: {kind}"),
-            Fault::NoDescriptors => {
-                "no connection to the backend: too many files are open (limit on open files)".into()
-            }
-            Fault::ConnectLate => "no connection to the backend in time".into(),
-            Fault::TlsFailed(fault) => format!("no TLS with the backend: {}", fault.text()),
-            Fault::NoResponse => "the backend closed the connection without a response".into(),
-            Fault::Unasked => "the backend sent a response before the request".into(),
-            Fault::ResponseLate => "the backend did not respond in time".into(),
-            Fault::BadResponse(refusal) => format!("the backend's response is malformed: {refusal}"),
-            Fault::BadFastCgi(refusal) => format!("the backend's response is not valid FastCGI: {refusal}"),
-            Fault::Overloaded => "the application has no room for another request".into(),
-            Fault::TooManyInterim => "the backend sent interim responses without end".into(),
-            Fault::UnaskedSwitch => "the backend switched to another protocol unasked".into(),
-            Fault::UnaskedNotModified => "the backend answered a request without conditions with 304".into(),
-            Fault::NoHttp2 => "the backend does not speak HTTP/2".into(),
-            Fault::Http2(fault) => stream_fault_text(*fault),
-            Fault::NoExtendedConnect => "the backend offers no other protocol over HTTP/2".into(),
-            Fault::TunnelIgnored => "the backend responded as if no tunnel had been requested".into(),
-            Fault::ResponseBroken => "the backend's response broke off".into(),
-            Fault::Undecodable(reason) => {
-                format!("the body cannot be inflated for this client: {}", undecodable_text(*reason))
-            }
-            Fault::HeadTooLarge => "the header edits make the head too large".into(),
-            Fault::File(refusal) => refusal.text().into(),
-            Fault::FileNotAllowed => {
-                "the response names a file outside of the directories that its pool may send".into()
-            }
-            Fault::FileAmbiguous => "the response names several files".into(),
-            Fault::Fragment(failure) => failure.text().into(),
-            Fault::Loop => "the request loops: a backend is this proxy itself".into(),
-        }
-    }
-
     /// The description with what to do about it, for the log.
     pub(crate) fn log_text(&self) -> String {
         match self {
@@ -455,37 +325,6 @@ impl Fault {
             }
             _ => self.text(),
         }
-    }
-
-    /// Whether the origin could not be reached or did not respond properly, so that a stale response may
-    /// stand in (RFC 5861 §4, RFC 9111 §4.2.4).
-    pub fn is_origins(&self) -> bool {
-        matches!(
-            self,
-            Fault::NoBackend(_)
-                | Fault::QueuedTooLong
-                | Fault::Unresolved
-                | Fault::ConnectFailed(_)
-                | Fault::NoDescriptors
-                | Fault::ConnectLate
-                | Fault::TlsFailed(_)
-                | Fault::NoResponse
-                | Fault::Unasked
-                | Fault::ResponseLate
-                | Fault::BadResponse(_)
-                | Fault::BadFastCgi(_)
-                | Fault::Overloaded
-                | Fault::TooManyInterim
-                | Fault::UnaskedSwitch
-                | Fault::UnaskedNotModified
-                | Fault::NoHttp2
-                | Fault::Http2(_)
-                | Fault::TunnelIgnored
-                | Fault::ResponseBroken
-                | Fault::Undecodable(_)
-                | Fault::FileNotAllowed
-                | Fault::FileAmbiguous
-        )
     }
 
     /// The fault of a response over FastCGI that is refused.
@@ -518,6 +357,40 @@ impl From<StreamFault> for Fault {
     }
 }
 
+const fn no_backend_name(why: NoBackend) -> &'static str {
+    match why {
+        NoBackend::AllFull | NoBackend::QueueFull => "queue-full",
+        _ => "no-backend",
+    }
+}
+
+const fn no_backend_error(why: NoBackend) -> ProxyError {
+    match why {
+        NoBackend::AllFull | NoBackend::QueueFull => ProxyError::ConnectionLimitReached,
+        _ => ProxyError::DestinationUnavailable,
+    }
+}
+
+const fn connect_error(kind: io::ErrorKind) -> ProxyError {
+    match kind {
+        io::ErrorKind::ConnectionRefused => ProxyError::ConnectionRefused,
+        _ => ProxyError::DestinationUnavailable,
+    }
+}
+
+fn connect_text(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::NotFound => "the backend's socket does not exist".into(),
+        kind => format!("no connection to the backend: {kind}"),
+    }
+}
+
+fn body_text(refusal: Option<Refusal>) -> String {
+    refusal.map_or("the request body broke off".into(), |refusal| {
+        format!("the request body is malformed: {refusal}")
+    })
+}
+
 const fn undecodable_text(reason: Uncompressed) -> &'static str {
     match reason {
         Uncompressed::CodingTruncated => "it ends early",
@@ -538,6 +411,14 @@ const fn stream_fault_name(fault: StreamFault) -> &'static str {
         StreamFault::TooManyInterim => "too-many-interim",
         StreamFault::Lost => "no-response",
         StreamFault::Unresponsive => "unresponsive",
+    }
+}
+
+const fn stream_fault_error(fault: StreamFault) -> ProxyError {
+    match fault {
+        StreamFault::GoingAway | StreamFault::Refused | StreamFault::Lost => ProxyError::ConnectionTerminated,
+        StreamFault::Unresponsive => ProxyError::HttpResponseTimeout,
+        _ => ProxyError::HttpProtocolError,
     }
 }
 
