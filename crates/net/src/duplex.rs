@@ -4,8 +4,8 @@ use crate::Conn;
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
 
-/// Bytes in both directions, for a protocol that HTTP knows nothing of: a connection, or a stream of one. The methods are those
-/// of [`Conn`].
+/// Bytes in both directions, for a protocol that HTTP knows nothing of: a connection, or a stream of one. The
+/// methods are those of [`Conn`].
 pub trait Duplex {
     /// Bytes that arrived and are not consumed.
     fn data(&self) -> &[u8];
@@ -25,8 +25,8 @@ pub trait Duplex {
     /// Bytes that are queued.
     fn queued(&self) -> usize;
 
-    /// Bytes of memory that it takes in both directions, and that nothing else counts. If it is not read now, they include what
-    /// may arrive meanwhile.
+    /// Bytes of memory that it takes in both directions, and that nothing else counts. If it is not read now,
+    /// they include what may arrive meanwhile.
     fn memory(&self, is_read: bool) -> usize;
 
     /// Has each [`Duplex::poll_fill`] read at most so many bytes, where it reads itself.

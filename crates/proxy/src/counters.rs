@@ -5,10 +5,9 @@
 
 use crate::Fault;
 use crate::fragments::FragmentFailure;
-use crate::handling::Handling;
+use crate::handling::Course;
 use crate::latency::Latency;
 use crate::pass_reason::PassReason;
-use crate::record::Outcome;
 use crate::tally::{CodedFrom, CodedTo, MissReason, NoStore, StatusClass, Tally, TlsVersion};
 use crate::unbelieved::Unbelieved;
 use sandarac_message::recoding::Uncompressed;
@@ -139,19 +138,20 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts the outcome of a request, once. `fault` is the cause of a failed request.
-    pub(crate) fn outcome(&self, handling: &Handling, fault: Option<&Fault>) {
-        match handling.outcome {
-            Outcome::Hit => self.one(Counter::Hits),
-            Outcome::Stale => self.one(Counter::HitsStale),
-            Outcome::Revalidated => self.one(Counter::Revalidated),
-            Outcome::Miss => handling.miss.iter().for_each(|reason| self.misses.one(reason)),
-            Outcome::Pass => handling.pass.iter().for_each(|reason| self.passes.one(reason)),
-            Outcome::Pipe => self.one(Counter::Pipes),
-            Outcome::File => self.one(Counter::Files),
-            Outcome::Synth => self.one(Counter::Synthetic),
-            Outcome::Purge => self.one(Counter::Purges),
-            Outcome::Error => fault.into_iter().for_each(|fault| self.failed.one(fault)),
+    /// Counts the course of a request, once.
+    pub(crate) fn course(&self, course: Course) {
+        match course {
+            Course::Hit => self.one(Counter::Hits),
+            Course::Stale => self.one(Counter::HitsStale),
+            Course::Revalidated => self.one(Counter::Revalidated),
+            Course::Miss(reason) => self.misses.one(&reason),
+            Course::Pass(reason) => self.passes.one(&reason),
+            Course::Pipe => self.one(Counter::Pipes),
+            Course::File => self.one(Counter::Files),
+            Course::Synth => self.one(Counter::Synthetic),
+            Course::Purge => self.one(Counter::Purges),
+            Course::Failed(fault) => self.failed.one(&fault),
+            Course::Undecided => {}
         }
     }
 

@@ -71,15 +71,57 @@ impl Detail {
     }
 }
 
-/// How the store handled a request.
+/// The course that a request took, with its reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Course {
+    /// None yet.
+    Undecided,
+    /// A fresh stored response answered.
+    Hit,
+    /// A stale one did.
+    Stale,
+    /// One that the origin confirmed did.
+    Revalidated,
+    /// It led a fetch for the store.
+    Miss(MissReason),
+    /// It bypassed the store.
+    Pass(PassReason),
+    /// It became a tunnel.
+    Pipe,
+    /// A file answered.
+    File,
+    /// The proxy itself answered.
+    Synth,
+    /// It was an order to purge.
+    Purge,
+    /// It failed.
+    Failed(Fault),
+}
+
+impl Course {
+    /// The part that the cache had in it.
+    pub(crate) const fn outcome(self) -> Outcome {
+        match self {
+            Course::Hit => Outcome::Hit,
+            Course::Stale => Outcome::Stale,
+            Course::Revalidated => Outcome::Revalidated,
+            Course::Miss(_) => Outcome::Miss,
+            Course::Pass(_) => Outcome::Pass,
+            Course::Pipe => Outcome::Pipe,
+            Course::File => Outcome::File,
+            Course::Synth => Outcome::Synth,
+            Course::Purge => Outcome::Purge,
+            Course::Undecided | Course::Failed(_) => Outcome::Error,
+        }
+    }
+}
+
+/// How a request was handled: the course that was decided, and what reports say of it in addition. Nothing
+/// but reports reads that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handling {
-    pub(crate) outcome: Outcome,
-    /// Why it led a fetch, if it did.
-    pub(crate) miss: Option<MissReason>,
-    /// Why it bypassed the store, if it did.
-    pub(crate) pass: Option<PassReason>,
-    /// The reason, if it is more specific than the outcome.
+    pub(crate) course: Course,
+    /// The reason, if it is more specific than the course.
     pub(crate) detail: Option<Detail>,
     /// Why the request was forwarded, if it was.
     pub(crate) forward: Option<Forward>,
@@ -96,11 +138,9 @@ pub(crate) struct Handling {
 }
 
 impl Handling {
-    pub(crate) const fn new(outcome: Outcome) -> Handling {
+    pub(crate) const fn new(course: Course) -> Handling {
         Handling {
-            outcome,
-            miss: None,
-            pass: None,
+            course,
             detail: None,
             forward: None,
             forward_status: None,
@@ -111,14 +151,14 @@ impl Handling {
         }
     }
 
-    /// Records how a stored response answers a request. False if it may not, because it became stale after it was
-    /// found: its time ended, or a soft purge matched it.
+    /// Records how a stored response answers a request. False if it may not, because it became stale after it
+    /// was found: its time ended, or a soft purge matched it.
     pub(crate) fn reuse(&mut self, object: &Object, directives: &RequestDirectives, now: Timestamp) -> bool {
         // Read once, because a purge may change them at any time.
         let lifetimes = object.lifetimes();
-        self.outcome = match lifetimes.reuse(directives, now) {
-            Reuse::Fresh | Reuse::MaxStale => Outcome::Hit,
-            Reuse::StaleWhileRevalidate => Outcome::Stale,
+        self.course = match lifetimes.reuse(directives, now) {
+            Reuse::Fresh | Reuse::MaxStale => Course::Hit,
+            Reuse::StaleWhileRevalidate => Course::Stale,
             Reuse::Revalidate | Reuse::Gone => return false,
         };
         self.ttl = Some(lifetimes.ttl(now));
@@ -128,7 +168,7 @@ impl Handling {
     /// Whether the response comes from the store without a request to the origin, so that it must carry an
     /// Age (RFC 9111 §5.1).
     pub(crate) fn is_reuse(&self) -> bool {
-        matches!(self.outcome, Outcome::Hit | Outcome::Stale)
+        matches!(self.course, Course::Hit | Course::Stale)
     }
 
     /// The Age of the response, unless its client gets the origin's. `own` are fields for this client alone.
@@ -138,11 +178,11 @@ impl Handling {
         Some(age).filter(|_| !told && (age > 0 || self.is_reuse()))
     }
 
-    /// Whether responses have Cache-Status. Those that are made here have it only if a backend was asked, or if what is stored
-    /// cannot be sent.
+    /// Whether responses have Cache-Status. Those that are made here have it only if a backend was asked, or
+    /// if what is stored cannot be sent.
     pub(crate) fn is_reported(&self) -> bool {
         let is_of_stored = matches!(self.detail, Some(Detail::Fault(Fault::Undecodable(_))));
-        !matches!(self.outcome, Outcome::Synth | Outcome::Purge | Outcome::Error)
+        !matches!(self.course.outcome(), Outcome::Synth | Outcome::Purge | Outcome::Error)
             || self.forward.is_some()
             || is_of_stored
     }

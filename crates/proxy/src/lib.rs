@@ -4,6 +4,7 @@
 //! whose steps are named as in the Varnish Configuration Language: receive, hash, lookup, then hit, miss,
 //! pass, pipe, synth or purge, then fetch, store, deliver and record.
 
+mod at_once;
 pub mod client;
 mod client_certificate;
 mod client_connections;

@@ -21,9 +21,8 @@ mod tests;
 use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::fragments::{Nesting, PageRule};
-use crate::handling::{Detail, Handling};
+use crate::handling::{Course, Detail, Handling};
 use crate::pass_reason::PassReason;
-use crate::record::Outcome;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
 use crate::step::decide::Decision;
@@ -94,7 +93,7 @@ pub(crate) async fn run(
         ranged: with_part.as_ref().map(|fields| RequestHead { fields: fields.view(), ..head.view() }),
         tls: tls.as_deref(),
         expect_continue,
-        handling: Handling::new(Outcome::Error),
+        handling: Handling::new(Course::Undecided),
         transaction,
         trace: FetchTrace::default(),
         telling: None,
@@ -115,15 +114,15 @@ pub(crate) async fn run(
         Ok(sent) => (sent, is_cut.then_some(Fault::ClientSlow)),
         // After a response has begun, no other can follow.
         Err(fault) if down.answered.is_some() => {
-            exchange.count(Some(&fault));
+            exchange.count();
             (Sent { status: 0, bytes: 0 }, Some(fault))
         }
         Err(fault) => {
-            exchange.handling.outcome = Outcome::Error;
+            exchange.handling.course = Course::Failed(fault);
             exchange.handling.detail = Some(Detail::Fault(fault));
             // They would describe a response that the client does not get.
             (exchange.handling.ttl, exchange.handling.stored) = (None, false);
-            exchange.count(Some(&fault));
+            exchange.count();
             if fault.is_without_client() {
                 (Sent { status: 0, bytes: 0 }, Some(fault))
             } else {
@@ -136,7 +135,7 @@ pub(crate) async fn run(
             }
         }
     };
-    exchange.count(None);
+    exchange.count();
     let first_byte = down.answered.map(|answered| answered.duration_since(began));
     let left = down.left || fault.is_some_and(|fault| fault.is_without_client()) && down.answered.is_none();
     let status = if left { CLIENT_CLOSED_REQUEST } else { sent.status };
@@ -211,16 +210,16 @@ async fn steps(
             pass::pass(exchange, down, &received, pool).await
         }
         Verdict::Pipe(pool) => {
-            exchange.handling = Handling::new(Outcome::Pipe);
+            exchange.handling = Handling::new(Course::Pipe);
             Box::pin(pipe::pipe(exchange, down, &received, pool)).await
         }
         Verdict::Files => unreachable!("a route with this verdict has a rule for files"),
         Verdict::Synth(answer) => {
-            exchange.handling = Handling::new(Outcome::Synth);
+            exchange.handling = Handling::new(Course::Synth);
             Ok(deliver::synth(exchange, down, *answer).await)
         }
         Verdict::Purge => {
-            exchange.handling = Handling::new(Outcome::Purge);
+            exchange.handling = Handling::new(Course::Purge);
             let answer = boxed(|| purge::purge(exchange, &received)).await;
             Ok(deliver::synth(exchange, down, answer).await)
         }
@@ -252,7 +251,7 @@ impl Exchange<'_> {
             _ => None,
         };
         let error = fault.map(Fault::log_text).or(broke).or_else(|| {
-            let status = self.handling.forward_status.filter(|_| self.handling.outcome == Outcome::Stale);
+            let status = self.handling.forward_status.filter(|_| self.handling.course == Course::Stale);
             self.origin_fault.clone().or(status.map(|status| format!("the backend answered {status}")))
         });
         self.core.record(
@@ -264,7 +263,7 @@ impl Exchange<'_> {
                 fetch: self.trace.number,
                 status: sent.status,
                 bytes: sent.bytes,
-                outcome: self.handling.outcome,
+                outcome: self.handling.course.outcome(),
                 reason: self.handling.detail.map(Detail::text),
                 field: self.telling,
                 duration,

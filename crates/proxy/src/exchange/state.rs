@@ -5,10 +5,9 @@ use crate::core::Core;
 use crate::downstream::Downstream;
 use crate::forward::Purpose;
 use crate::fragments::{FragmentFailure, Nesting, PageRule};
-use crate::handling::{Detail, Handling};
+use crate::handling::{Course, Detail, Handling};
 use crate::outgoing::{Begun, Outgoing, Terms};
 use crate::pass_reason::PassReason;
-use crate::record::Outcome;
 use crate::site::LocalSite;
 use crate::step::fetch::{Fetch, FetchTrace, OriginResponse, Recipient};
 use crate::step::received::Received;
@@ -100,16 +99,16 @@ impl Exchange<'_> {
 
     /// Begins the response, and counts the outcome.
     pub(crate) fn begin(&self, down: &mut Downstream<'_>, outgoing: Outgoing<'_>) -> Begun {
-        self.count(None);
+        self.count();
         let Exchange { site, request, handling, hsts, .. } = self;
         let terms = Terms { request, now: wall(), hsts: *hsts, cache_status: site.reported(handling) };
         outgoing.begin(&terms, |response| down.begin(response))
     }
 
     /// Counts the outcome, once: as the response begins, or as the exchange ends without one.
-    pub(crate) fn count(&self, fault: Option<&Fault>) {
+    pub(crate) fn count(&self) {
         if !self.counted.replace(true) {
-            self.core.counters.outcome(&self.handling, fault);
+            self.core.counters.course(self.handling.course);
         }
     }
 
@@ -134,15 +133,13 @@ impl Exchange<'_> {
 
     /// Notes that the request leads a fetch for the store.
     pub(crate) fn missing(&mut self, reason: MissReason, forward: Forwarded) {
-        self.handling.outcome = Outcome::Miss;
-        self.handling.miss = Some(reason);
+        self.handling.course = Course::Miss(reason);
         self.handling.forward = Some(forward);
     }
 
     /// Notes that the request bypasses the store.
     pub(crate) fn passing(&mut self, reason: PassReason) {
-        self.handling.outcome = Outcome::Pass;
-        self.handling.pass = Some(reason);
+        self.handling.course = Course::Pass(reason);
         self.handling.forward = Some(match reason {
             PassReason::Bypass(BypassReason::Method) => Forwarded::Method,
             PassReason::NotWorthWaiting => Forwarded::Miss,

@@ -1,5 +1,5 @@
-//! The one way out: every response of this process is an [`Outgoing`] before it begins. It gets its form here, whole, in part, or
-//! as 304 (Not Modified), and what all responses to the request have.
+//! The one way out: every response of this process is an [`Outgoing`] before it begins. It gets its form
+//! here, whole, in part, or as 304 (Not Modified), and what all responses to the request have.
 
 mod form;
 #[cfg(test)]
@@ -219,7 +219,8 @@ impl<'a> Outgoing<'a> {
         Begun { status: 206, body: Following::Parts(parts) }
     }
 
-    /// Begins a 206 whose body has `length` bytes. It has the fields of the whole, except that `name` has `value`.
+    /// Begins a 206 whose body has `length` bytes. It has the fields of the whole, except that `name` has
+    /// `value`.
     fn partial(
         &self,
         terms: &Terms<'_>,

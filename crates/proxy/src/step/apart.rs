@@ -62,7 +62,10 @@ pub(crate) async fn apart(
     note(exchange, rule);
     exchange.passing(PassReason::Bypass(why));
     let sent = match may_store(&exchange.request, received, rule) {
-        true => fetch_for_store(exchange, down, received, pool, directives, store.open(key)).await,
+        true => {
+            let flight = store.open(key);
+            fetch_for_store(exchange, down, received, pool, directives, flight, true).await
+        }
         false => pass(exchange, down, received, pool).await,
     };
     match (sent, stored) {

@@ -59,7 +59,8 @@ impl<'a> ClientRequest<'a> {
 }
 
 impl Changed {
-    /// Makes the changes in a copy of the received head. Returns the fields with those that ask for a part, if these were removed.
+    /// Makes the changes in a copy of the received head. Returns the fields with those that ask for a part,
+    /// if these were removed.
     pub(crate) fn make_in(self, head: &mut RequestHeadBuf) -> Option<FieldsBuf> {
         head.fields = self.fields;
         self.with_part

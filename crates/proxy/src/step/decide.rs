@@ -1,5 +1,5 @@
-//! Decide: the route of a request, what its rules change of it, and the step that it takes. Once for each request, before it is
-//! answered from memory or becomes an exchange.
+//! Decide: the route of a request, what its rules change of it, and the step that it takes. Once for each
+//! request, before it is answered from memory or becomes an exchange.
 
 use super::client_request::{Changed, ClientRequest};
 use super::receive::{Verdict, receive, takes_certificate, verdict};
@@ -54,7 +54,8 @@ pub(crate) fn decide<'a>(
 }
 
 impl Decided<'_> {
-    /// Refuses a request that has passed this proxy too often. A stored response ends a loop, and nothing else does.
+    /// Refuses a request that has passed this proxy too often. A stored response ends a loop, and nothing
+    /// else does.
     pub(crate) fn refuse_loop(&mut self, site: &Site) {
         if hop::passes(self.request.view().fields, site.name()) > MAX_PASSES {
             self.verdict = Err(Fault::Loop);

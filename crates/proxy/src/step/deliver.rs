@@ -126,8 +126,8 @@ impl Delivery<'_> {
     }
 }
 
-/// Answers from the store. `None` if the object became stale since it was found, or its body can no longer be read from
-/// its start: look up again.
+/// Answers from the store. `None` if the object became stale since it was found, or its body can no longer be
+/// read from its start: look up again.
 pub(crate) async fn hit(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -141,7 +141,8 @@ pub(crate) async fn hit(
     Some(deliver(exchange, down, object.clone(), reader, None).await)
 }
 
-/// What reads the body of an object that is still arriving. `None` if it can no longer be read from its start.
+/// What reads the body of an object that is still arriving. `None` if it can no longer be read from its
+/// start.
 pub(crate) fn reader(object: &Arc<Object>) -> Option<Option<Reader>> {
     if object.body().is_whole() { Some(None) } else { object.reader().map(Some) }
 }

@@ -7,10 +7,9 @@ use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::files::{FileFound, FileRefusal, FileRequest, Found, PATIENCE};
-use crate::handling::{Detail, Handling};
+use crate::handling::{Course, Detail, Handling};
 use crate::log_throttle::LogTopic;
 use crate::outgoing::Begun;
-use crate::record::Outcome;
 use crate::respond::Synthetic;
 use sandarac_net::{wall, within};
 use sandarac_policy::FileRule;
@@ -26,7 +25,7 @@ pub(crate) enum FilesEnd {
 
 /// The handling of a request that a file answers.
 pub(crate) const fn handling() -> Handling {
-    Handling { detail: Some(Detail::File), ..Handling::new(Outcome::File) }
+    Handling { detail: Some(Detail::File), ..Handling::new(Course::File) }
 }
 
 /// What is done without a file.
@@ -69,7 +68,7 @@ pub(crate) async fn files(
             }
         }
         Found::Redirect(answer) => {
-            exchange.handling = Handling::new(Outcome::Synth);
+            exchange.handling = Handling::new(Course::Synth);
             synth(exchange, down, answer).await
         }
         Found::Listing(listing) => {
@@ -103,8 +102,8 @@ async fn page_of(
     fault: Fault,
     page: &FileFound,
 ) -> Sent {
-    exchange.handling.detail = Some(Detail::Fault(fault));
-    exchange.count(Some(&fault));
+    (exchange.handling.course, exchange.handling.detail) =
+        (Course::Failed(fault), Some(Detail::Fault(fault)));
     let answer = Synthetic::fault(&fault, exchange.site.name());
     let chosen = page.choose(exchange.request.fields);
     let begun = exchange.begin(down, chosen.outgoing_as(&answer));

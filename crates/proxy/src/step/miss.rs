@@ -47,10 +47,11 @@ pub(crate) async fn miss(
     } else {
         exchange.missing(MissReason::Forward(why), why);
     }
-    fetch_for_store(exchange, down, received, pool, directives, flight).await
+    fetch_for_store(exchange, down, received, pool, directives, flight, false).await
 }
 
-/// Fetches, and answers with what is stored of it or, if nothing may be, with the response.
+/// Fetches, and answers with what is stored of it or, if nothing may be, with the response. If the request
+/// `is_alone`, nobody waits for the fetch, and what it brings may be of no use to others.
 pub(super) async fn fetch_for_store(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,
@@ -58,8 +59,9 @@ pub(super) async fn fetch_for_store(
     pool: PoolId,
     directives: RequestDirectives,
     flight: Flight,
+    is_alone: bool,
 ) -> Result<Sent, Fault> {
-    match attend(exchange, down, received, pool, directives, flight).await? {
+    match attend(exchange, down, received, pool, directives, flight, is_alone).await? {
         FetchAnswer::Landed(Landed::Object(object, reader, own)) => {
             deliver(exchange, down, object, reader, own.as_ref()).await
         }
@@ -80,6 +82,7 @@ async fn attend(
     pool: PoolId,
     directives: RequestDirectives,
     flight: Flight,
+    is_alone: bool,
 ) -> Result<FetchAnswer, Fault> {
     let audience = Rc::new(Audience::attended(down.client.read_limit()));
     let fetch = SharedFetch {
@@ -110,8 +113,6 @@ async fn attend(
         exchange.trace = audience.begun();
         let asked = audience.asked().filter(|_| exchange.core.recorder.wants());
         exchange.trace.backend = asked.and_then(|backend| address(exchange.site, pool, backend));
-        // Nobody waits for a fetch apart from others, and what it brings may be of no use.
-        let is_alone = exchange.handling.pass.is_some();
         if let Some(place) = (!is_alone).then(|| exchange.core.shared.detach()).flatten() {
             exchange.core.counters.one(Counter::FetchesDetached);
             sandarac_net::spawn(PanicPart::Fetch, move || async move {

@@ -3,18 +3,19 @@
 
 use crate::core::Core;
 use crate::forward::Purpose;
-use crate::handling::{Detail, Handling};
-use crate::record::Outcome;
+use crate::handling::{Course, Detail, Handling};
 use crate::site::LocalSite;
 use crate::step::fetch::{Audience, Fetch, FetchTrace, OriginResponse, Recipient};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{combine, hash, query};
+use crate::tally::MissReason;
 use crate::tier::{self, Asked, Fill, FoundObject, Place};
 use crate::unkeyed::lost_session;
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Lookup, Object, Store};
 use sandarac_message::caching::{RequestDirectives, Reuse};
+use sandarac_message::status_fields::Forward;
 use sandarac_message::{Method, Name, RequestHead, RequestHeadBuf};
 use sandarac_net::{LeasedHead, PanicPart, boxed, wall};
 use sandarac_policy::{CacheRule, PoolId};
@@ -74,7 +75,7 @@ pub(crate) fn revalidate(
         flight,
         directives: RequestDirectives::default(),
         audience: Rc::new(Audience::background()),
-        handling: Handling::new(Outcome::Miss),
+        handling: Handling::new(Course::Miss(MissReason::Forward(Forward::Stale))),
         transaction: core.transaction(),
     };
     sandarac_net::spawn(PanicPart::Fetch, || async { fetch.run().await.leave() });
@@ -124,9 +125,8 @@ impl SharedFetch {
                     (&directives, background, transaction),
                 );
                 match boxed(|| asked).await {
-                    Ok((object, outcome, ttl)) => {
-                        (handling.outcome, handling.ttl) = (outcome, Some(ttl));
-                        (handling.miss, handling.forward) = (None, None);
+                    Ok((object, course, ttl)) => {
+                        (handling.course, handling.ttl, handling.forward) = (course, Some(ttl), None);
                         handling.detail = Some(Detail::SharedTier);
                         return Ok(FetchAnswer::Landed(Landed::Object(object, None, None)));
                     }
@@ -214,7 +214,7 @@ impl TierQuestion<'_> {
         rule: &CacheRule,
         (flight, pool): (Flight, PoolId),
         (directives, background, transaction): (&RequestDirectives, bool, u64),
-    ) -> Result<(Arc<Object>, Outcome, i64), (Flight, Fill)> {
+    ) -> Result<(Arc<Object>, Course, i64), (Flight, Fill)> {
         let TierQuestion { core, site, head, request, received } = *self;
         let (store, limit) = (&core.shared.store, rule.max_object.0);
         let max_body = limit.min(store.settings().limit as u64);
@@ -242,7 +242,7 @@ impl TierQuestion<'_> {
                 if is_stale && let Lookup::Stale(_, Some(flight)) = store.lookup(key, &asked, wall()) {
                     revalidate(core, site, head, received, pool, flight);
                 }
-                Ok((object, if is_stale { Outcome::Stale } else { Outcome::Hit }, ttl))
+                Ok((object, if is_stale { Course::Stale } else { Course::Hit }, ttl))
             }
             Asked::Fetch { fill, stale, begun } => {
                 let flight = flight.begun(begun);

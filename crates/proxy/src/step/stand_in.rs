@@ -4,8 +4,7 @@ use super::deliver::{deliver, reader};
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
-use crate::handling::{Detail, StandIn};
-use crate::record::Outcome;
+use crate::handling::{Course, Detail, StandIn};
 use sandarac_balance::Outlook;
 use sandarac_cache::{Intent, Key, Lookup, Object, Query};
 use sandarac_message::caching::RequestDirectives;
@@ -76,9 +75,9 @@ pub(crate) async fn stand_in(
 ) -> Result<Sent, Fault> {
     let Some(reader) = reader(object) else { return Err(fault) };
     let (lifetimes, now) = (object.lifetimes(), wall());
-    exchange.handling.outcome = Outcome::Hit;
+    exchange.handling.course = Course::Hit;
     if !lifetimes.is_fresh(now) {
-        exchange.handling.outcome = Outcome::Stale;
+        exchange.handling.course = Course::Stale;
         exchange.handling.detail = Some(Detail::StandIn(why));
     }
     exchange.handling.ttl = Some(lifetimes.ttl(now));

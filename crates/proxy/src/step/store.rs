@@ -2,8 +2,7 @@
 
 use crate::Fault;
 use crate::core::Core;
-use crate::handling::{Detail, Handling, StandIn};
-use crate::record::Outcome;
+use crate::handling::{Course, Detail, Handling, StandIn};
 use crate::site::Site;
 use crate::step::fetch::OriginResponse;
 use crate::step::judge::Judge;
@@ -122,7 +121,7 @@ impl<'a> Landing<'a> {
             }
             let failed = matches!(arrived.head.status, 500 | 502 | 503 | 504);
             if failed && candidate.lifetimes().usable_on_error_status(&self.directives, now) {
-                handling.outcome = Outcome::Stale;
+                handling.course = Course::Stale;
                 handling.detail = Some(Detail::StandIn(StandIn::Error));
                 handling.ttl = Some(candidate.lifetimes().ttl(now));
                 handling.forward_status = Some(arrived.head.status);
@@ -251,7 +250,7 @@ impl<'a> Landing<'a> {
         handling: &mut Handling,
     ) -> Landed {
         let now = arrived.received;
-        handling.outcome = Outcome::Revalidated;
+        handling.course = Course::Revalidated;
         handling.forward_status = Some(304);
         let edited = self.edit(&mut arrived.head);
         let cookies = self.take_cookies(&mut arrived.head);

@@ -92,7 +92,8 @@ impl OriginStream {
         self.streams.borrow().progress(self.id()).0
     }
 
-    /// Bytes of the request that the connection has taken; 0 if the backend did not process it, or was sent nothing.
+    /// Bytes of the request that the connection has taken; 0 if the backend did not process it, or was sent
+    /// nothing.
     pub fn sent(&self) -> u64 {
         let streams = self.streams.borrow();
         let fault = self.id.and_then(|id| streams.fault(id));
@@ -191,19 +192,22 @@ impl OriginStream {
         }
     }
 
-    /// Lets more of a long body wait for this request, of which `announced` bytes are to come, unless little is read at a time.
+    /// Lets more of a long body wait for this request, of which `announced` bytes are to come, unless little
+    /// is read at a time.
     fn may_widen(&self, announced: Option<u64>) {
         if self.step_limit == usize::MAX {
             self.streams.borrow_mut().widen(self.id(), announced);
         }
     }
 
-    /// Bytes of the response that have arrived and are not used, and those that may arrive without being asked for.
+    /// Bytes of the response that have arrived and are not used, and those that may arrive without being
+    /// asked for.
     pub fn may_hold(&self) -> usize {
         self.taken.len() - self.used + self.streams.borrow().may_hold(self.id())
     }
 
-    /// Asks the backend for a sign of life, if it has not said how the stream ends. The connection ends if none comes.
+    /// Asks the backend for a sign of life, if it has not said how the stream ends. The connection ends if
+    /// none comes.
     pub fn probe(&self) {
         let mut streams = self.streams.borrow_mut();
         if !self.has_ended && self.id.is_some_and(|id| streams.fault(id).is_none()) {

@@ -1,7 +1,7 @@
 //! The streams of a connection to a backend, shared by its session and the requests that use it.
 //!
-//! Only the session uses the socket. A request puts its frames and its body here and wakes the session. The session puts
-//! responses here, each to its own stream, and wakes the request.
+//! Only the session uses the socket. A request puts its frames and its body here and wakes the session. The
+//! session puts responses here, each to its own stream, and wakes the request.
 
 use super::super::incoming::take_data;
 use super::super::outgoing::{Outgoing, Wrote};
@@ -14,7 +14,8 @@ use sandarac_wire::h2::head::response::Response;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 
-/// Bytes of a response that may wait for its request, at first: what is leased for a request that is not answered covers them.
+/// Bytes of a response that may wait for its request, at first: what is leased for a request that is not
+/// answered covers them.
 pub(super) const FIRST_WINDOW: u32 = 8 * 1024;
 
 /// The same once the response is read without a limit, and has more than that.
@@ -100,7 +101,8 @@ pub(super) enum Arrived {
 }
 
 impl Streams {
-    /// The streams of a new connection, at most `most` at a time. `make` appends its first frames to the buffer.
+    /// The streams of a new connection, at most `most` at a time. `make` appends its first frames to the
+    /// buffer.
     pub(super) fn new(most: usize, make: impl FnOnce(&mut Vec<u8>) -> Connection) -> Streams {
         let mut out = Vec::new();
         let wire = make(&mut out);
@@ -431,7 +433,8 @@ impl Streams {
         }
     }
 
-    /// The next step of the body, if there is one. At most `most` bytes are moved to `into`, which MUST be empty.
+    /// The next step of the body, if there is one. At most `most` bytes are moved to `into`, which MUST be
+    /// empty.
     /// `announced` is how many the body still has by its Content-Length.
     pub(super) fn body_step(
         &mut self,
@@ -471,7 +474,8 @@ impl Streams {
         }
     }
 
-    /// Widens the window of a stream whose body has `announced` bytes more by its Content-Length, or turns out to be long.
+    /// Widens the window of a stream whose body has `announced` bytes more by its Content-Length, or turns
+    /// out to be long.
     pub(super) fn widen(&mut self, id: u32, announced: Option<u64>) {
         let Some(stream) = self.open.get_mut(&id) else { return };
         let is_long =
@@ -483,7 +487,8 @@ impl Streams {
         }
     }
 
-    /// Bytes of a response that wait for the request, and those that the backend may send although they are not used.
+    /// Bytes of a response that wait for the request, and those that the backend may send although they are
+    /// not used.
     pub(super) fn may_hold(&self, id: u32) -> usize {
         let Some(stream) = self.open.get(&id) else { return 0 };
         let window = if stream.is_wide { STREAM_WINDOW } else { FIRST_WINDOW };

@@ -4,10 +4,10 @@ use super::attempt::attempt;
 use super::link::OriginLink;
 use super::memory::{Heard, Memory};
 use super::{Audience, FetchContext, OriginRequest, Recipient};
-use crate::handling::Handling;
+use crate::handling::{Course, Handling};
 use crate::step::receive::receive;
 use crate::step::store::{Landed, Landing};
-use crate::{Core, Outcome, Record, Recorder, Shared, Site, SiteTls};
+use crate::{Core, Record, Recorder, Shared, Site, SiteTls};
 use sandarac_cache::{Broken, Intent, Lookup, Query, Reader, Settings, Store};
 use sandarac_config::Config;
 use sandarac_message::caching::RequestDirectives;
@@ -122,7 +122,7 @@ async fn fetch(store: &Arc<Store>, origin: Memory) -> Fetched {
     let mut interims = Vec::new();
     audience.drain_interims(|status, _, _| interims.push(status));
     let landing = Landing::of(&core, &site, &head, &received, b"/page", rule, pool, None);
-    let mut handling = Handling::new(Outcome::Miss);
+    let mut handling = Handling::new(Course::Undecided);
     let Ok(Landed::Object(object, reader, _)) = landing.land(flight, response, &mut handling) else {
         panic!("it may be stored")
     };
