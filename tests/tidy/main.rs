@@ -138,7 +138,7 @@ fn of_proxy_with(texts: &[&str]) -> Vec<String> {
 #[test]
 fn responses_begin_in_one_place() {
     assert_eq!(of_proxy_with(&[" Response {", "(Response {", "Response::new("]), ["outgoing/mod.rs"]);
-    assert_eq!(of_proxy_with(&["client.begin("]), ["at_once.rs", "downstream.rs"]);
+    assert_eq!(of_proxy_with(&["client.begin("]), ["at_once.rs", "downstream/mod.rs"]);
     assert_eq!(of_proxy_with(&["down.begin("]), ["exchange/state.rs"]);
 }
 

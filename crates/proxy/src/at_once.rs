@@ -2,9 +2,10 @@
 
 use crate::core::Core;
 use crate::files::{FileRequest, Found};
-use crate::handling::{Course, Handling};
 use crate::outgoing::{Begun, Outgoing, Terms};
 use crate::recode::{self, KnownForm};
+use crate::report::handling::{Course, Handling};
+use crate::report::tally::StatusClass;
 use crate::respond::Synthetic;
 use crate::site::LocalSite;
 use crate::step::apart::{Fitness, fitness};
@@ -17,7 +18,6 @@ use crate::step::receive::Verdict;
 use crate::step::received::Received;
 use crate::step::shared_fetch::revalidate;
 use crate::step::{hash, query};
-use crate::tally::StatusClass;
 use crate::{Counter, Fault, Record};
 use sandarac_cache::{Intent, Key, Lookup};
 use sandarac_message::accel::names_file;

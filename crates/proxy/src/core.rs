@@ -1,8 +1,8 @@
 //! The state of one core: what its sessions and exchanges share.
 
-use crate::log_throttle::LogTopic;
 use crate::origin::Origins;
-use crate::record::Recorder;
+use crate::report::log_throttle::LogTopic;
+use crate::report::record::Recorder;
 use crate::shared::Shared;
 use crate::site::{LocalSite, Site};
 use crate::tier::Links;

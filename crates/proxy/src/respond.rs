@@ -2,9 +2,9 @@
 //! response.
 
 use crate::Fault;
-use crate::files::FileRefusal;
 use crate::outgoing::{Following, Outgoing};
-use crate::reason::reason;
+use crate::report::file_refusal::FileRefusal;
+use crate::report::reason::reason;
 use crate::step::body::FixedBody;
 use bytes::Bytes;
 use sandarac_message::status_fields::{ProxyError, ProxyStatus};

@@ -2,8 +2,8 @@
 //! follow `docs/protocols/resume.md`.
 
 use crate::Counter;
+use crate::report::unbelieved::Unbelieved;
 use crate::step::fetch::FetchContext;
-use crate::unbelieved::Unbelieved;
 use sandarac_balance::{BackendId, Disbelief, Heard, WorkerState};
 use sandarac_message::{Fields, FieldsBuf};
 use sandarac_wire::resume::{self, Known, RequestClass, Skills};

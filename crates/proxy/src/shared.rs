@@ -1,17 +1,17 @@
 //! State that all cores of a process share.
 
 use crate::client_connections::{ClientConnections, Counted};
-use crate::field_counts::FieldCounts;
 use crate::lender::Lender;
-use crate::log_throttle::{LogTopic, Throttle};
 use crate::purge_target::route_of_get;
 use crate::recode::{CodingMemory, InProgress};
+use crate::report::field_counts::FieldCounts;
+use crate::report::log_throttle::{LogTopic, Throttle};
+use crate::report::tally::Tally;
+use crate::report::unbelieved::Unbelieved;
 use crate::site::Site;
 use crate::spool::SpoolSpace;
 use crate::step::hash;
-use crate::tally::Tally;
 use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState};
-use crate::unbelieved::Unbelieved;
 use crate::upkeep::Mailbox;
 use crate::{CountByReason, Counter, Counters, Latency};
 use arc_swap::ArcSwap;

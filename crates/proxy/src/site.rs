@@ -1,9 +1,9 @@
 //! The configuration in force: a snapshot that every exchange keeps from its beginning to its end.
 
 use crate::files::FileCache;
-use crate::handling::Handling;
 use crate::listener_tls::ListenerTls;
 use crate::pool::{PoolChanges, SitePool};
+use crate::report::handling::Handling;
 use crate::site_tls::SiteTls;
 use crate::tier::SharedTier;
 use sandarac_config::{ClientCertificateForward, Config, Credentials, Network};

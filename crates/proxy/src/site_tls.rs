@@ -1,7 +1,7 @@
 //! TLS of a site: towards clients and towards backends.
 
 use crate::listener_tls::ListenerTls;
-use crate::origin_tls::OriginTls;
+use crate::origin::tls::OriginTls;
 use std::sync::Arc;
 
 /// TLS that was loaded for a configuration.

@@ -6,7 +6,7 @@
 //! closed instead of kept, and idle ones are closed.
 
 use crate::origin::Provenance;
-use crate::origin_timeouts::OriginTimeouts;
+use crate::origin::timeouts::OriginTimeouts;
 use crate::{Counter, Counters};
 use parking_lot::Mutex;
 use sandarac_balance::Address;

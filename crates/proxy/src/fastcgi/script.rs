@@ -1,6 +1,7 @@
 //! The script that a path leads to.
 
-use crate::files::{FileRefusal, is_hidden};
+use crate::files::is_hidden;
+use crate::report::file_refusal::FileRefusal;
 use sandarac_config::FastCgiConfig;
 
 /// A script, and the rest of the path that led to it.

@@ -1,9 +1,9 @@
 //! The list of a directory, as a page.
 
 use super::name::{encode, relative};
-use super::refusal::FileRefusal;
 use super::tree::{Absent, On, Tree, refusal, stat_in};
 use super::walk::READ;
+use crate::report::file_refusal::FileRefusal;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 use sandarac_message::{Timestamp, date};

@@ -16,15 +16,14 @@ mod listing;
 mod name;
 mod named;
 mod programs;
-mod refusal;
 mod representation;
 mod resolve;
 mod tree;
 mod walk;
 
+use crate::report::file_refusal::FileRefusal;
 pub(crate) use cache::FileCache;
 pub(crate) use programs::Programs;
-pub use refusal::FileRefusal;
 
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};

@@ -1,6 +1,6 @@
 //! From the path of a request to the name of a file.
 
-use super::refusal::FileRefusal;
+use crate::report::file_refusal::FileRefusal;
 use std::borrow::Cow;
 
 /// The only hidden name that is served (RFC 8615).

@@ -1,10 +1,10 @@
 //! Files that a response of a pool names, to be sent in place of its body.
 
-use super::refusal::FileRefusal;
 use super::representation::{EditsOf, Means};
 use super::resolve::{Asked, Resolution, resolve};
 use super::tree::{On, Tree, refused};
 use super::{FileFound, PATIENCE};
+use crate::report::file_refusal::FileRefusal;
 use sandarac_net::{Places, off_core, within};
 use sandarac_policy::{Edits, FileRule, RequestParts};
 use std::fs::canonicalize;

@@ -2,8 +2,8 @@
 //! route would serve.
 
 use super::name::relative;
-use super::refusal::FileRefusal;
 use super::tree::{On, Tree, refusal, refused};
+use crate::report::file_refusal::FileRefusal;
 use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::Errno;
 use sandarac_policy::FileRule;

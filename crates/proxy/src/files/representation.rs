@@ -1,7 +1,7 @@
 //! A file that is ready to be sent: open, or in memory if it is small, with the head of its response.
 
-use super::refusal::FileRefusal;
 use super::tree::{Absent, On, Tree, id};
+use crate::report::file_refusal::FileRefusal;
 use bytes::Bytes;
 use rustix::fs::{Stat, fstat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};

@@ -1,9 +1,9 @@
 //! The choice of the file that answers a request: the names that are tried, index files, compressed neighbours.
 
 use super::name::{file_path, is_script};
-use super::refusal::FileRefusal;
 use super::representation::{Coding, Found, Means, Representation};
 use super::tree::{Absent, Node, Tree};
+use crate::report::file_refusal::FileRefusal;
 use rustix::fs::Stat;
 use sandarac_policy::FileName;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! A directory tree, and what is below it. Nothing outside is ever opened.
 
 use super::name::{is_script, relative};
-use super::refusal::FileRefusal;
 use super::walk::{READ, walk};
+use crate::report::file_refusal::FileRefusal;
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, open, openat2, readlink, statat,
 };

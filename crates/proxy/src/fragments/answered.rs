@@ -1,6 +1,6 @@
 //! A fragment that is answered at once.
 
-use super::failure::FragmentFailure;
+use crate::report::fragment_failure::FragmentFailure;
 use sandarac_message::{Name, Piece};
 use sandarac_net::{Body, Responder, Response};
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
 //! One include: its fragment, or the one in its place.
 
-use super::failure::FragmentFailure;
 use super::page::{Asked, Page};
 use super::pipe::PipeReader;
+use crate::report::fragment_failure::FragmentFailure;
 use sandarac_esi::Include;
 use sandarac_message::Piece;
 use sandarac_net::BodyBroken;

@@ -17,7 +17,6 @@
 mod answered;
 mod assembly;
 mod client;
-mod failure;
 mod file_piece;
 mod fragment;
 mod markup;
@@ -29,7 +28,6 @@ mod source;
 mod tests;
 
 pub(crate) use assembly::Assembly;
-pub use failure::FragmentFailure;
 pub(crate) use markup::{is_plain, parts_of};
 pub(crate) use nesting::Nesting;
 pub(crate) use page::{Page, PageRule};

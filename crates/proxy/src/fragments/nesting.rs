@@ -1,6 +1,6 @@
 //! The bounds that pages within pages share.
 
-use super::failure::FragmentFailure;
+use crate::report::fragment_failure::FragmentFailure;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -2,11 +2,11 @@
 
 use super::answered::Answered;
 use super::client::FragmentClient;
-use super::failure::FragmentFailure;
 use super::nesting::Nesting;
 use super::pipe::{PipeReader, pipe};
 use crate::Counter;
 use crate::core::Core;
+use crate::report::fragment_failure::FragmentFailure;
 use crate::site::LocalSite;
 use sandarac_esi::Variable;
 use sandarac_message::target::{Scheme, Target, parameters, resolve};

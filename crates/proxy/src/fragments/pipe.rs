@@ -1,6 +1,6 @@
 //! The way of a fragment from its exchange to the page.
 
-use super::failure::FragmentFailure;
+use crate::report::fragment_failure::FragmentFailure;
 use sandarac_message::Piece;
 use sandarac_net::Holder;
 use std::cell::RefCell;

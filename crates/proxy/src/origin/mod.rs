@@ -2,12 +2,14 @@
 
 mod multiplexed;
 mod provenance;
+pub(crate) mod timeouts;
+pub(crate) mod tls;
 
 use self::multiplexed::{Multiplexed, NotShared};
 pub(crate) use self::provenance::Provenance;
-use crate::origin_timeouts::OriginTimeouts;
-use crate::origin_tls::OriginTls;
-use crate::tls_fault::TlsFault;
+use crate::origin::timeouts::OriginTimeouts;
+use crate::origin::tls::OriginTls;
+use crate::report::tls_fault::TlsFault;
 use crate::{Counter, Counters, Fault};
 use hashbrown::{HashMap, HashSet};
 use rustix::io::Errno;

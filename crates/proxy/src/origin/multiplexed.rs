@@ -2,7 +2,7 @@
 
 use super::provenance::Provenance;
 use crate::Fault;
-use crate::origin_tls::OriginTls;
+use crate::origin::tls::OriginTls;
 use hashbrown::HashMap;
 use sandarac_balance::Address;
 use sandarac_net::{MAX_STREAMS, OriginConnection, OriginStream, StreamFault};

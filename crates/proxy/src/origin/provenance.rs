@@ -1,6 +1,6 @@
 //! The origin of a connection to a backend: where it leads, since when, and over which TLS.
 
-use crate::origin_tls::OriginTls;
+use crate::origin::tls::OriginTls;
 use sandarac_net::Moment;
 use sandarac_wire::fastcgi::RequestId;
 use std::net::IpAddr;

@@ -5,7 +5,7 @@ mod form;
 #[cfg(test)]
 mod tests;
 
-use crate::reason::reason;
+use crate::report::reason::reason;
 use bytes::Bytes;
 use sandarac_message::range::{ByteRange, ContentRange, Multipart};
 use sandarac_message::status_fields::CacheStatus;

@@ -20,8 +20,8 @@ pub use orders::PoolRefusal;
 
 use crate::Latency;
 use crate::fastcgi::Application;
-use crate::origin_timeouts::OriginTimeouts;
-use crate::origin_tls::OriginTls;
+use crate::origin::timeouts::OriginTimeouts;
+use crate::origin::tls::OriginTls;
 use arc_swap::ArcSwap;
 use membership::Membership;
 use parking_lot::Mutex;

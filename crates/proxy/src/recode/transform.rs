@@ -2,7 +2,7 @@
 
 use super::memory::{CodingMemory, Taken};
 use crate::core::Core;
-use crate::tally::{CodedFrom, CodedTo};
+use crate::report::tally::{CodedFrom, CodedTo};
 use crate::{Counters, Fault};
 use bytes::Bytes;
 use sandarac_coding::{DecodeError, Decoder, Encoder, Level};

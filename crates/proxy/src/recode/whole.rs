@@ -3,7 +3,7 @@
 use super::in_progress::Made;
 use super::transform::{DECODED, undecodable};
 use crate::core::Core;
-use crate::tally::{CodedFrom, CodedTo};
+use crate::report::tally::{CodedFrom, CodedTo};
 use bytes::Bytes;
 use sandarac_cache::{Object, Recoding, Removal};
 use sandarac_coding::{DecodeError, Decoder, Encoder, Level};

@@ -2,9 +2,9 @@
 
 use super::fetch::OriginLink;
 use crate::Fault;
+use crate::downstream::upload::Upload;
 use crate::recode::Transform;
 use crate::spool::{MAX_APPENDED, Spool};
-use crate::upload::Upload;
 use bytes::Bytes;
 use sandarac_message::FieldsBuf;
 use sandarac_net::{BodyStep, Timer};

@@ -4,15 +4,14 @@ use super::body::{ArrivingBody, ObjectBody, RecodedBody};
 use super::fetch::OriginLink;
 use crate::Fault;
 use crate::downstream::Downstream;
+use crate::downstream::sending::SendEnd;
+use crate::downstream::upload::Upload;
 use crate::exchange::state::{Exchange, Sent};
-use crate::fragments::{
-    Assembly, FragmentFailure, LinkBody, Nesting, Page, PageRule, Source, is_plain, parts_of,
-};
-use crate::handling::Detail;
+use crate::fragments::{Assembly, LinkBody, Nesting, Page, PageRule, Source, is_plain, parts_of};
 use crate::outgoing::{Head, Outgoing};
 use crate::recode::{RelayForm, relay_form};
-use crate::sending::SendEnd;
-use crate::upload::Upload;
+use crate::report::fragment_failure::FragmentFailure;
+use crate::report::handling::Detail;
 use sandarac_cache::{Object, Reader};
 use sandarac_message::recoding::disown;
 use sandarac_message::{Fields, FieldsBuf, Method, Name};

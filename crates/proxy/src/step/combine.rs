@@ -1,6 +1,6 @@
 //! Combine: a part of a representation completes another that is stored (RFC 9111 §3.4).
 
-use crate::handling::Handling;
+use crate::report::handling::Handling;
 use crate::step::fetch::OriginResponse;
 use crate::step::store::{Landed, Landing, add_date, content_range, withheld_fields};
 use sandarac_cache::{Combination, Flight, Object, Store};

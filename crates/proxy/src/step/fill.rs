@@ -1,9 +1,9 @@
 //! Fill: receives the body of a stored object from the origin.
 
-use crate::handling::Handling;
+use crate::report::handling::Handling;
+use crate::report::tally::NoStore;
 use crate::step::fetch::{OriginLink, OriginResponse};
 use crate::step::store::{Landed, Landing};
-use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::BodyWriter;
 use sandarac_message::FieldsBuf;

@@ -3,8 +3,8 @@
 use super::received::{Received, host_text, normal_host};
 use crate::Fault;
 use crate::client_certificate::{is_client_certificate, keys_certificate};
-use crate::files::FileRefusal;
-use crate::pass_reason::PassReason;
+use crate::report::file_refusal::FileRefusal;
+use crate::report::pass_reason::PassReason;
 use crate::requester::Requester;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;

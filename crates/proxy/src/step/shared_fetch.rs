@@ -3,13 +3,13 @@
 
 use crate::core::Core;
 use crate::forward::Purpose;
-use crate::handling::{Course, Detail, Handling};
+use crate::report::handling::{Course, Detail, Handling};
+use crate::report::tally::MissReason;
 use crate::site::LocalSite;
 use crate::step::fetch::{Audience, Fetch, FetchTrace, OriginResponse, Recipient};
 use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
 use crate::step::{combine, hash, query};
-use crate::tally::MissReason;
 use crate::tier::{self, Asked, Fill, FoundObject, Place};
 use crate::unkeyed::lost_session;
 use crate::{Counter, Fault};

@@ -4,7 +4,7 @@ use super::deliver::{deliver, reader};
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
-use crate::handling::{Course, Detail, StandIn};
+use crate::report::handling::{Course, Detail, StandIn};
 use sandarac_balance::Outlook;
 use sandarac_cache::{Intent, Key, Lookup, Object, Query};
 use sandarac_message::caching::RequestDirectives;

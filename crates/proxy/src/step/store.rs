@@ -2,14 +2,14 @@
 
 use crate::Fault;
 use crate::core::Core;
-use crate::handling::{Course, Detail, Handling, StandIn};
+use crate::report::handling::{Course, Detail, Handling, StandIn};
+use crate::report::tally::NoStore;
 use crate::site::Site;
 use crate::step::fetch::OriginResponse;
 use crate::step::judge::Judge;
 use crate::step::received::Received;
 use crate::step::response_edits::EditsForTarget;
 use crate::step::tags::tags_of;
-use crate::tally::NoStore;
 use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{

@@ -3,8 +3,8 @@
 use crate::Fault;
 use crate::client::{self, HeadError};
 use crate::fastcgi::{Application, Next, Output, encode as encode_cgi};
+use crate::origin::tls::OriginTls;
 use crate::origin::{Dialled, Origins};
-use crate::origin_tls::OriginTls;
 use crate::requester::Requester;
 use sandarac_balance::Address;
 use sandarac_message::target::Scheme;

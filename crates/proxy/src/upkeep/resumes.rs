@@ -3,11 +3,11 @@
 
 use super::client::{Question, UpkeepClient};
 use super::resume_schedule::{FetchOutcome, ResumeSchedule, Worker};
-use crate::log_throttle::LogTopic;
+use crate::report::log_throttle::LogTopic;
+use crate::report::unbelieved::Unbelieved;
 use crate::resume::named;
 use crate::shared::Shared;
 use crate::site::Site;
-use crate::unbelieved::Unbelieved;
 use crate::{Counter, Fault, SitePool};
 use sandarac_balance::{Backend, BackendId, Disbelief, WorkerState};
 use sandarac_net::Moment;

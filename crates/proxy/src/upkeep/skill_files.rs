@@ -1,7 +1,7 @@
 //! Files of inferred skills, kept so that a restarted balancer need not learn them again.
 
-use crate::log_throttle::LogTopic;
 use crate::pool::{AbsentSkills, AbsentWorker, SitePool, unix_seconds};
+use crate::report::log_throttle::LogTopic;
 use crate::shared::Shared;
 use crate::site::Site;
 use parking_lot::Mutex;

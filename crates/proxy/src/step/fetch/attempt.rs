@@ -7,7 +7,7 @@ use super::origin_request::OriginRequest;
 use super::origin_response::{Failed, Keeping, OriginResponse};
 use super::recipient::Recipient;
 use super::response_fields::end_to_end;
-use crate::upload::Upload;
+use crate::downstream::upload::Upload;
 use crate::{Counter, Fault};
 use sandarac_balance::AttemptOutcome;
 use sandarac_message::tags::is_for_proxies;

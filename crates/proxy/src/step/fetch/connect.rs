@@ -7,7 +7,7 @@ use super::origin_request::OriginRequest;
 use super::origin_response::Failed;
 use super::recipient::Recipient;
 use crate::origin::OriginConn;
-use crate::origin_tls::OriginTls;
+use crate::origin::tls::OriginTls;
 use crate::{Counter, Fault};
 use sandarac_balance::{Address, AttemptOutcome, BackendId, NoBackend, Pick, Ticket};
 use sandarac_net::Unread;

@@ -1,9 +1,9 @@
 //! The surroundings of a fetch: its core, its site, its pool as it is now, and the class of its request.
 
 use crate::core::Core;
-use crate::log_throttle::LogTopic;
 use crate::origin::OriginConn;
 use crate::pool::{Live, SitePool};
+use crate::report::log_throttle::LogTopic;
 use crate::site::Site;
 use crate::{Counters, Fault};
 use sandarac_balance::{BackendId, Pick};

@@ -6,7 +6,7 @@ use super::origin_request::OriginRequest;
 use super::response_fields::{of_final, of_switched};
 use crate::Fault;
 use crate::origin::{Origins, Provenance};
-use crate::tls_fault::TlsFault;
+use crate::report::tls_fault::TlsFault;
 use crate::trailers::{TrailerRule, end_request};
 use sandarac_balance::Address;
 use sandarac_message::{FieldsBuf, Method, Name, ResponseHeadBuf, Span};

@@ -5,7 +5,7 @@ use super::origin_request::OriginRequest;
 use super::response_fields::{of_final, of_switched};
 use crate::Fault;
 use crate::origin::Origins;
-use crate::reason::reason;
+use crate::report::reason::reason;
 use crate::trailers::{TrailerRule, of_request};
 use sandarac_balance::Address;
 use sandarac_message::{

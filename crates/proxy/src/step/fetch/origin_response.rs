@@ -2,8 +2,8 @@
 
 use super::link::OriginLink;
 use crate::Fault;
+use crate::downstream::upload::Upload;
 use crate::files::FileFound;
-use crate::upload::Upload;
 use sandarac_message::{ResponseHeadBuf, Timestamp};
 
 /// A response whose head has arrived.

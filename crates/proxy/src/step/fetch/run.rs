@@ -9,7 +9,7 @@ use super::retry::fetch;
 use super::trace::{FetchTrace, address};
 use crate::core::Core;
 use crate::forward::{Forward, Purpose};
-use crate::origin_tls::OriginTls;
+use crate::origin::tls::OriginTls;
 use crate::pool::SitePool;
 use crate::requester::Requester;
 use crate::site::Site;

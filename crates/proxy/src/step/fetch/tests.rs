@@ -4,7 +4,7 @@ use super::attempt::attempt;
 use super::link::OriginLink;
 use super::memory::{Heard, Memory};
 use super::{Audience, FetchContext, OriginRequest, Recipient};
-use crate::handling::{Course, Handling};
+use crate::report::handling::{Course, Handling};
 use crate::step::receive::receive;
 use crate::step::store::{Landed, Landing};
 use crate::{Core, Record, Recorder, Shared, Site, SiteTls};

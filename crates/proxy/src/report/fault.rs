@@ -1,8 +1,8 @@
 //! Faults of an exchange: the side to blame, whether a retry may help, and the response to the client.
 
-use crate::files::FileRefusal;
-use crate::fragments::FragmentFailure;
-use crate::tls_fault::TlsFault;
+use crate::report::file_refusal::FileRefusal;
+use crate::report::fragment_failure::FragmentFailure;
+use crate::report::tls_fault::TlsFault;
 use rustls::AlertDescription;
 use sandarac_balance::NoBackend;
 use sandarac_message::recoding::Uncompressed;

@@ -4,12 +4,12 @@
 //! the sets.
 
 use crate::Fault;
-use crate::fragments::FragmentFailure;
-use crate::handling::Course;
-use crate::latency::Latency;
-use crate::pass_reason::PassReason;
-use crate::tally::{CodedFrom, CodedTo, MissReason, NoStore, StatusClass, Tally, TlsVersion};
-use crate::unbelieved::Unbelieved;
+use crate::report::fragment_failure::FragmentFailure;
+use crate::report::handling::Course;
+use crate::report::latency::Latency;
+use crate::report::pass_reason::PassReason;
+use crate::report::tally::{CodedFrom, CodedTo, MissReason, NoStore, StatusClass, Tally, TlsVersion};
+use crate::report::unbelieved::Unbelieved;
 use sandarac_message::recoding::Uncompressed;
 use sandarac_net::Refused;
 use sandarac_net::tls::HandshakeFault;

@@ -1,7 +1,7 @@
 //! TLS to backends.
 
 use crate::Fault;
-use crate::tls_fault::TlsFault;
+use crate::report::tls_fault::TlsFault;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use sandarac_balance::{Endpoint, Host};

@@ -1,8 +1,8 @@
 //! Counts by reason, one for each possible reason, so that the set of labels is known from the start.
 
 use crate::Fault;
-use crate::fragments::FragmentFailure;
-use crate::pass_reason::PassReason;
+use crate::report::fragment_failure::FragmentFailure;
+use crate::report::pass_reason::PassReason;
 use sandarac_cache::Unstored;
 use sandarac_message::caching;
 use sandarac_message::codings::Coding;
@@ -416,7 +416,7 @@ impl Reason for NoStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::FileRefusal;
+    use crate::report::file_refusal::FileRefusal;
     use sandarac_message::caching::BypassReason;
 
     #[track_caller]

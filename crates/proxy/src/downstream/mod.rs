@@ -1,13 +1,17 @@
 //! The client's side of an exchange: the request body that it sends, and the response that it receives.
 
+mod gathered;
+pub(crate) mod sending;
+pub(crate) mod upload;
+
 use crate::Fault;
 use crate::core::Core;
-use crate::gathered::Gathered;
-use crate::sending::{SendEnd, Sending};
+use crate::downstream::gathered::Gathered;
+use crate::downstream::sending::{SendEnd, Sending};
+use crate::downstream::upload::Upload;
 use crate::shared::Shared;
 use crate::step::fetch::OriginLink;
 use crate::trailers::TrailerRule;
-use crate::upload::Upload;
 use sandarac_balance::BackendId;
 use sandarac_message::{Fields, FieldsBuf};
 use sandarac_net::{Body, BodyStep, Client, Held, Lease, Response};

@@ -1,6 +1,6 @@
 //! Reasons to reject a worker's report.
 
-use crate::tally::Reason;
+use crate::report::tally::Reason;
 use sandarac_balance::Disbelief;
 use sandarac_wire::resume::Malformed;
 

@@ -1,10 +1,10 @@
 //! The handling of an exchange, as Cache-Status, the log and the counters report it.
 
 use crate::Fault;
-use crate::fragments::FragmentFailure;
-use crate::pass_reason::PassReason;
-use crate::record::Outcome;
-use crate::tally::{MissReason, NoStore};
+use crate::report::fragment_failure::FragmentFailure;
+use crate::report::pass_reason::PassReason;
+use crate::report::record::Outcome;
+use crate::report::tally::{MissReason, NoStore};
 use sandarac_cache::Object;
 use sandarac_message::caching::{RequestDirectives, Reuse};
 use sandarac_message::recoding::Uncompressed;
