@@ -1,15 +1,17 @@
 //! The request as sent to the origin: rewritten from its parsed form, with a gateway's fields and without
 //! hop-by-hop fields.
 
-use crate::client_certificate::{add_client_certificate, is_client_certificate, is_of_other_proxies};
-use crate::requester::Requester;
-use crate::site::Introduction;
-use crate::step::fetch::OriginRequest;
-use crate::step::hash;
-use crate::step::received::Received;
-use crate::unkeyed::{
+use crate::request::client_certificate::{
+    add_client_certificate, is_client_certificate, is_of_other_proxies,
+};
+use crate::request::hash;
+use crate::request::received::Received;
+use crate::request::requester::Requester;
+use crate::request::unkeyed::{
     PROXY, REAL_IP, is_about_files, is_alias, is_forwarded, is_keyed, is_of_proxies, is_unkeyed,
 };
+use crate::site::Introduction;
+use crate::step::fetch::OriginRequest;
 use sandarac_cache::Object;
 use sandarac_config::Sticky;
 use sandarac_message::caching::{SURROGATE_CAPABILITY, SURROGATE_CAPABILITY_ESI};

@@ -6,7 +6,6 @@
 
 mod at_once;
 pub mod client;
-mod client_certificate;
 mod client_connections;
 mod core;
 mod downstream;
@@ -20,11 +19,10 @@ mod listener_tls;
 mod origin;
 mod outgoing;
 mod pool;
-mod purge_target;
 mod purger;
 mod recode;
 mod report;
-mod requester;
+mod request;
 mod respond;
 mod resume;
 mod service;
@@ -36,7 +34,6 @@ mod step;
 mod sticky;
 mod tier;
 mod trailers;
-mod unkeyed;
 mod upkeep;
 
 pub use self::core::Core;

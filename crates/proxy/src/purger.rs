@@ -10,7 +10,7 @@ use sandarac_cache::{Expression, Purge, Tag};
 use sandarac_net::wall;
 use sandarac_wire::entry::{Effect, Purge as Record};
 
-use crate::purge_target::purge_target;
+use crate::request::purge_target::purge_target;
 use crate::shared::{Shared, with_target};
 use crate::site::Site;
 use crate::tier::{PurgeCalls, of_target};

@@ -5,11 +5,12 @@ use crate::Fault;
 use crate::outgoing::{Following, Outgoing};
 use crate::report::file_refusal::FileRefusal;
 use crate::report::reason::reason;
-use crate::step::body::FixedBody;
 use bytes::Bytes;
 use sandarac_message::status_fields::{ProxyError, ProxyStatus};
-use sandarac_message::{FieldsBuf, Name};
+use sandarac_message::{FieldsBuf, Name, Piece};
+use sandarac_net::{Body, BodyBroken};
 use sandarac_wire::h1::Refusal;
+use std::task::{Context, Poll};
 
 /// The methods that are answered or forwarded without a rule for them, as listed in Allow (RFC 9110 §10.2.1).
 pub(crate) const METHODS: &[u8] = b"GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, TRACE";
@@ -120,5 +121,24 @@ impl Synthetic {
     fn put(&mut self, name: Name, value: &[u8]) {
         // A head of a few fields has room for one more.
         let _ = self.fields.add(name, value);
+    }
+}
+
+/// A body that the proxy makes.
+pub(crate) struct FixedBody(Option<Bytes>);
+
+impl FixedBody {
+    pub(crate) fn new(bytes: &Bytes) -> FixedBody {
+        FixedBody(Some(bytes.clone()).filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl Body for FixedBody {
+    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(bytes.into())))
+    }
+
+    fn trailers(&self) -> Option<FieldsBuf> {
+        None
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::client_connections::{ClientConnections, Counted};
 use crate::lender::Lender;
-use crate::purge_target::route_of_get;
 use crate::recode::{CodingMemory, InProgress};
 use crate::report::field_counts::FieldCounts;
 use crate::report::log_throttle::{LogTopic, Throttle};
 use crate::report::tally::Tally;
 use crate::report::unbelieved::Unbelieved;
+use crate::request::hash;
+use crate::request::purge_target::route_of_get;
 use crate::site::Site;
 use crate::spool::SpoolSpace;
-use crate::step::hash;
 use crate::tier::{Inspected, Inspection, Place, PurgeCalls, TierServerState};
 use crate::upkeep::Mailbox;
 use crate::{CountByReason, Counter, Counters, Latency};

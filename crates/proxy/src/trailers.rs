@@ -5,7 +5,7 @@
 //! trailers of requests are forwarded only if the pool is configured so, and those of responses only to
 //! clients that read them (RFC 9110 §6.5.1).
 
-use crate::unkeyed::is_suspect;
+use crate::request::unkeyed::is_suspect;
 use sandarac_message::tags::is_for_proxies;
 use sandarac_message::{Field, FieldsBuf};
 use sandarac_wire::h1::encode;

@@ -24,13 +24,13 @@ use crate::fragments::{Nesting, PageRule};
 use crate::report::handling::{Course, Detail, Handling};
 use crate::report::pass_reason::PassReason;
 use crate::report::tally::StatusClass;
+use crate::request::received::Received;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
 use crate::step::decide::Decision;
 use crate::step::fetch::FetchTrace;
 use crate::step::files::{self, FilesEnd};
 use crate::step::receive::Verdict;
-use crate::step::received::Received;
 use crate::step::{apart, deliver, lookup, pass, pipe, purge};
 use crate::{Counter, Fault};
 use sandarac_cache::{Key, Lookup};
@@ -155,7 +155,7 @@ fn begin<'e>(
     if exchange.request.version == Version::Http2 && down.client.has_closed() {
         return Err(Fault::ClientGone);
     }
-    let received = facts.received(site, &exchange.request, exchange.tls)?;
+    let received = facts.received(&site.config.routes, &exchange.request, exchange.tls)?;
     let verdict = match verdict {
         // A body over HTTP/2 needs no field that announces it.
         Verdict::Lookup(pool) | Verdict::Apart(pool, _) if !down.is_uploaded() => {

@@ -6,7 +6,7 @@ use super::script::{Found, Script, find};
 use super::stderr_rate::StderrRate;
 use crate::Fault;
 use crate::files::Programs;
-use crate::requester::Requester;
+use crate::request::requester::Requester;
 use parking_lot::Mutex;
 use rustix::fs::FileType;
 use sandarac_config::FastCgiConfig;

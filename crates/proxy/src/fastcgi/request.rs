@@ -1,7 +1,7 @@
 //! The parameters of a request: those of CGI/1.1 (RFC 3875 §4), and those that nginx sends and PHP expects.
 
 use super::script::Script;
-use crate::requester::Requester;
+use crate::request::requester::Requester;
 use sandarac_config::FastCgiConfig;
 use sandarac_message::target::{Authority, Scheme, split_query};
 use sandarac_message::{Field, Fields, Name};

@@ -25,9 +25,9 @@ use crate::report::file_refusal::FileRefusal;
 pub(crate) use cache::FileCache;
 pub(crate) use programs::Programs;
 
+use crate::request::received::Received;
 use crate::respond::Synthetic;
 use crate::site::{LocalSite, Site};
-use crate::step::received::Received;
 use bytes::Bytes;
 use cache::{KeyOf, Looked};
 use deliver::choose;

@@ -3,17 +3,17 @@
 //! response is stored only if that is for everybody too (RFC 9111 §3.5 has this rule for Authorization).
 
 use super::deliver::hit;
-use super::hash;
 use super::miss::fetch_for_store;
 use super::pass::pass;
-use super::query::query;
-use super::received::Received;
 use super::stand_in::stand_in;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::is_for_all;
 use crate::report::handling::StandIn;
 use crate::report::pass_reason::PassReason;
+use crate::request::hash;
+use crate::request::query::query;
+use crate::request::received::Received;
 use crate::{Fault, tier};
 use sandarac_cache::{Intent, Key, Lookup, Object, Query};
 use sandarac_message::caching::{BypassReason, bar};

@@ -4,7 +4,6 @@ use crate::Fault;
 use crate::outgoing::Part;
 use crate::recode::Transform;
 use crate::trailers::{TrailerRule, for_client};
-use bytes::Bytes;
 use sandarac_cache::{Broken, Object, Reader};
 use sandarac_message::hop::is_event_stream;
 use sandarac_message::recoding::{Uncompressed, recode_trailers};
@@ -215,23 +214,4 @@ fn next(object: &Object, range: &mut Range<u64>) -> Option<Piece> {
     let piece = object.body().slice(range.clone()).next()?;
     range.start += piece.len() as u64;
     Some(piece)
-}
-
-/// A body that the proxy makes.
-pub(crate) struct FixedBody(Option<Bytes>);
-
-impl FixedBody {
-    pub(crate) fn new(bytes: &Bytes) -> FixedBody {
-        FixedBody(Some(bytes.clone()).filter(|bytes| !bytes.is_empty()))
-    }
-}
-
-impl Body for FixedBody {
-    fn poll_piece(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Piece, BodyBroken>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(bytes.into())))
-    }
-
-    fn trailers(&self) -> Option<FieldsBuf> {
-        None
-    }
 }

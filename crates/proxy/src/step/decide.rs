@@ -1,11 +1,11 @@
 //! Decide: the route of a request, what its rules change of it, and the step that it takes. Once for each
 //! request, before it is answered from memory or becomes an exchange.
 
-use super::client_request::{Changed, ClientRequest};
 use super::receive::{Verdict, receive, takes_certificate, verdict};
-use super::received::{Received, RequestFacts};
 use crate::Fault;
-use crate::client_certificate::with_certificates;
+use crate::request::client_certificate::with_certificates;
+use crate::request::client_request::{Changed, ClientRequest};
+use crate::request::received::{Received, RequestFacts};
 use crate::site::Site;
 use sandarac_message::target::Scheme;
 use sandarac_message::{RequestHead, hop};

@@ -2,7 +2,6 @@
 
 use super::deliver::synth;
 use super::receive::{Verdict, forward};
-use super::received::Received;
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
@@ -11,6 +10,7 @@ use crate::outgoing::Begun;
 use crate::report::file_refusal::FileRefusal;
 use crate::report::handling::{Course, Detail, Handling};
 use crate::report::log_throttle::LogTopic;
+use crate::request::received::Received;
 use crate::respond::Synthetic;
 use sandarac_net::{wall, within};
 use sandarac_policy::FileRule;

@@ -3,14 +3,14 @@
 use super::fetch::OriginResponse;
 use super::invalidate::invalidate;
 use super::judge::Judge;
-use super::received::Received;
 use super::relay::{edit, edit_passed, relay};
 use super::store::add_date;
-use super::tags::tags_of;
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::{Purpose, is_for_all};
+use crate::request::received::Received;
+use crate::request::tags::tags_of;
 use sandarac_cache::{Flight, NewObject, Object};
 use sandarac_message::caching::{Storability, freshen, head_agrees};
 use sandarac_message::vary::VarySpec;

@@ -1,8 +1,8 @@
 //! Invalidation: a response shows that stored ones are no longer valid.
 
-use super::received::Received;
 use crate::exchange::state::Exchange;
 use crate::purger::{Purger, Selection};
+use crate::request::received::Received;
 use crate::tier;
 use sandarac_cache::{Purge, Tag};
 use std::time::Duration;

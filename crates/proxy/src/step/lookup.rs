@@ -2,12 +2,9 @@
 
 use super::apart::{Fitness, fitness, unaccepted};
 use super::deliver::hit;
-use super::hash;
 use super::head::head;
 use super::miss::miss;
 use super::pass::pass;
-use super::query::{forward, query};
-use super::received::Received;
 use super::shared_fetch::revalidate;
 use super::stand_in::{instead, stand_in, stands_in_after, stored};
 use crate::downstream::Downstream;
@@ -15,6 +12,9 @@ use crate::exchange::state::{Exchange, Sent};
 use crate::report::handling::{Detail, StandIn};
 use crate::report::pass_reason::PassReason;
 use crate::report::tally::MissReason;
+use crate::request::hash;
+use crate::request::query::{forward, query};
+use crate::request::received::Received;
 use crate::{Counter, Fault, tier};
 use sandarac_cache::{Key, Lookup, Mark, Query, Waited, Waiter};
 use sandarac_message::status_fields::Forward as Forwarded;

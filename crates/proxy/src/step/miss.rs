@@ -2,8 +2,6 @@
 
 use super::deliver::deliver;
 use super::fetch::{Audience, address};
-use super::query::forward;
-use super::received::{Received, RequestFacts};
 use super::relay::relay;
 use super::shared_fetch::{FetchAnswer, Fetched, SharedFetch, revalidate};
 use super::stand_in::{stand_in, stands_in_after};
@@ -12,6 +10,8 @@ use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::report::handling::{Detail, StandIn};
 use crate::report::tally::MissReason;
+use crate::request::query::forward;
+use crate::request::received::{Received, RequestFacts};
 use crate::{Counter, Fault};
 use sandarac_cache::Flight;
 use sandarac_message::caching::RequestDirectives;

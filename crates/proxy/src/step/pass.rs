@@ -1,7 +1,6 @@
 //! Pass: a request bypasses the store.
 
 use super::deliver::deliver;
-use super::received::Received;
 use super::relay::relay_edited;
 use super::store::Landed;
 use super::unsafe_method::passed;
@@ -9,6 +8,7 @@ use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
+use crate::request::received::Received;
 use sandarac_policy::PoolId;
 
 /// Sends a request past the store.

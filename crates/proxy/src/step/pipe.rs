@@ -1,12 +1,12 @@
 //! Pipe: the connection becomes a tunnel for whatever protocol both sides agreed on.
 
 use super::receive::is_extended_connect;
-use super::received::Received;
 use super::relay::relay_edited;
 use crate::Fault;
 use crate::downstream::Downstream;
 use crate::exchange::state::{Exchange, Sent};
 use crate::forward::Purpose;
+use crate::request::received::Received;
 use sandarac_message::{Fields, Method, hop, members};
 use sandarac_net::{Duplex, Held, Lease, Timer};
 use sandarac_policy::PoolId;

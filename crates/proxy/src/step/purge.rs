@@ -1,8 +1,8 @@
 //! Purge: stored responses are removed on request.
 
-use super::received::Received;
 use crate::exchange::state::Exchange;
 use crate::purger::{Purger, Selection, quoted};
+use crate::request::received::Received;
 use crate::respond::Synthetic;
 use sandarac_cache::{Expression, Purge, Tag};
 use sandarac_message::{Method, tags};

@@ -1,14 +1,14 @@
 //! Receive: target, requester and route of a request, and the verdict of the rules.
 
-use super::received::{Received, host_text, normal_host};
 use crate::Fault;
-use crate::client_certificate::{is_client_certificate, keys_certificate};
 use crate::report::file_refusal::FileRefusal;
 use crate::report::pass_reason::PassReason;
-use crate::requester::Requester;
+use crate::request::client_certificate::{is_client_certificate, keys_certificate};
+use crate::request::received::{Received, host_text, normal_host};
+use crate::request::requester::Requester;
+use crate::request::unkeyed::is_keyed;
 use crate::respond::{METHODS, Synthetic};
 use crate::site::Site;
-use crate::unkeyed::is_keyed;
 use bytes::Bytes;
 use sandarac_message::caching::{BypassReason, StoreUse, store_use};
 use sandarac_message::forwarding;

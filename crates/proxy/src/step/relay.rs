@@ -3,7 +3,6 @@
 use super::ahead::Ahead;
 use super::assemble;
 use super::fetch::{OriginLink, OriginResponse, answer_from_file};
-use super::received::Received;
 use super::store::add_date;
 use crate::downstream::Downstream;
 use crate::downstream::sending::{SPOOLED_WINDOW, WINDOW};
@@ -12,6 +11,7 @@ use crate::exchange::state::{Exchange, Sent};
 use crate::outgoing::{Head, Outgoing};
 use crate::recode::{RelayForm, Transform, relay_form};
 use crate::report::handling::Detail;
+use crate::request::received::Received;
 use crate::spool::Spool;
 use crate::sticky;
 use crate::trailers::for_client;
@@ -66,7 +66,7 @@ pub(crate) fn edit(
     arrived: &mut OriginResponse,
 ) -> Result<(), Fault> {
     let edits = received.edits(received.target.path_and_query);
-    edits.make(&mut arrived.head, exchange.site).map_err(|_| Fault::HeadTooLarge)
+    edits.make(&mut arrived.head, exchange.site.name()).map_err(|_| Fault::HeadTooLarge)
 }
 
 /// Makes the edits of responses that are not stored.

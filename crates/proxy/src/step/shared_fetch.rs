@@ -5,13 +5,14 @@ use crate::core::Core;
 use crate::forward::Purpose;
 use crate::report::handling::{Course, Detail, Handling};
 use crate::report::tally::MissReason;
+use crate::request::received::{Received, RequestFacts};
+use crate::request::unkeyed::lost_session;
+use crate::request::{hash, query};
 use crate::site::LocalSite;
+use crate::step::combine;
 use crate::step::fetch::{Audience, Fetch, FetchTrace, OriginResponse, Recipient};
-use crate::step::received::{Received, RequestFacts};
 use crate::step::store::{Landed, Landing, RELEASED};
-use crate::step::{combine, hash, query};
 use crate::tier::{self, Asked, Fill, FoundObject, Place};
-use crate::unkeyed::lost_session;
 use crate::{Counter, Fault};
 use sandarac_cache::{Flight, Lookup, Object, Store};
 use sandarac_message::caching::{RequestDirectives, Reuse};
@@ -94,7 +95,7 @@ impl SharedFetch {
             self;
         let (local, site, head) = (&core, &site, head.view());
         let core = &*core;
-        let received = facts.received(site, &head, None)?;
+        let received = facts.received(&site.config.routes, &head, None)?;
         let rule = received.route.cache_rule().expect("a flight belongs to a route with a cache rule");
         if let Some(name) = lost_session(rule, head.fields) {
             core.shared.lost_session(name);

@@ -4,12 +4,12 @@ use crate::Fault;
 use crate::core::Core;
 use crate::report::handling::{Course, Detail, Handling, StandIn};
 use crate::report::tally::NoStore;
+use crate::request::received::Received;
+use crate::request::response_edits::EditsForTarget;
+use crate::request::tags::tags_of;
 use crate::site::Site;
 use crate::step::fetch::OriginResponse;
 use crate::step::judge::Judge;
-use crate::step::received::Received;
-use crate::step::response_edits::EditsForTarget;
-use crate::step::tags::tags_of;
 use crate::tier::Fill;
 use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
 use sandarac_message::caching::{
@@ -335,7 +335,7 @@ impl<'a> Landing<'a> {
 
     /// Makes the edits of every response, before it is judged or stored.
     pub(super) fn edit(&self, head: &mut ResponseHeadBuf) -> Result<(), TooLarge> {
-        self.edits.make(head, self.site)
+        self.edits.make(head, self.site.name())
     }
 
     /// The head as stored: without fields for this proxy only, and with a Date. A 206 that covers the `whole`

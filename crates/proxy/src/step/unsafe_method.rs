@@ -2,15 +2,15 @@
 //! the response to a GET is stored.
 
 use super::fetch::OriginResponse;
-use super::hash;
 use super::invalidate::invalidate;
-use super::received::Received;
 use super::store::{Landed, Landing};
 use crate::Fault;
 use crate::downstream::upload::Upload;
 use crate::exchange::state::Exchange;
 use crate::forward::{fits_variant, is_for_all};
-use crate::purge_target::route_of_get;
+use crate::request::hash;
+use crate::request::purge_target::route_of_get;
+use crate::request::received::Received;
 use sandarac_cache::{Begun, Tag};
 use sandarac_message::caching::{Storability, invalidates, is_personal};
 use sandarac_message::target::{content_location_is_target, invalidated};

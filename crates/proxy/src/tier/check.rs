@@ -17,8 +17,8 @@ use super::fill::index_item;
 use super::{Place, TierCount, chunks};
 use crate::core::Core;
 use crate::exchange::state::Exchange;
+use crate::request::received::Received;
 use crate::site::LocalSite;
-use crate::step::received::Received;
 
 /// Whether an object may be served without asking the tier. Costs one comparison for most hits.
 pub(crate) fn is_trusted(object: &Object, now: impl FnOnce() -> Timestamp) -> bool {

@@ -18,7 +18,7 @@ use sandarac_wire::entry::{
 
 use super::chunks::{Chunk, chunk_size, split};
 use super::{Links, Place};
-use crate::step::tags::tags_of;
+use crate::request::tags::tags_of;
 
 /// An entry that was found, in the form of RAM.
 pub(crate) struct TierObject {

@@ -16,7 +16,7 @@ use super::entry::TierObject;
 use super::fill::Fill;
 use super::{Place, TierCount, chunks};
 use crate::core::Core;
-use crate::step::received::Received;
+use crate::request::received::Received;
 
 /// The answer of the tier.
 pub(crate) enum Asked {

@@ -13,11 +13,11 @@ use super::Place;
 use super::clock::random;
 use super::server::Memory;
 use crate::core::Core;
-use crate::purge_target::route_of_get;
 use crate::purger::{Purger, Selection};
+use crate::request::hash;
+use crate::request::purge_target::route_of_get;
 use crate::shared::Shared;
 use crate::site::Site;
-use crate::step::hash;
 
 /// Whether nodes may have responses to a GET of this target, by the rules of this one. Other nodes may have other keys.
 pub(crate) fn may_have(site: &Site, host: &[u8], target: &[u8]) -> bool {

@@ -12,8 +12,8 @@ use sandarac_wire::entry::{Effect, Purge, Record, RecordId};
 
 use super::SharedTier;
 use super::clock::{now, random};
-use crate::purge_target::route_of_get;
-use crate::step::hash;
+use crate::request::hash;
+use crate::request::purge_target::route_of_get;
 
 /// How often a purge call looks whether the servers have been told.
 const PAUSE: Duration = Duration::from_millis(2);

@@ -5,7 +5,7 @@ use crate::client::{self, HeadError};
 use crate::fastcgi::{Application, Next, Output, encode as encode_cgi};
 use crate::origin::tls::OriginTls;
 use crate::origin::{Dialled, Origins};
-use crate::requester::Requester;
+use crate::request::requester::Requester;
 use sandarac_balance::Address;
 use sandarac_message::target::Scheme;
 use sandarac_message::{Fields, FieldsBuf, Method, Name};

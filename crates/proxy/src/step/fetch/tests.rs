@@ -148,7 +148,7 @@ fn lookup(store: &Arc<Store>) -> Lookup {
     let fields = request_fields();
     let directives = RequestDirectives::default();
     let query = Query { fields: fields.view(), directives: &directives, part: None, intent: Intent::Fill };
-    let key = crate::step::hash::key(&rule.key, Scheme::Http, b"www.example", b"/page", fields.view());
+    let key = crate::request::hash::key(&rule.key, Scheme::Http, b"www.example", b"/page", fields.view());
     store.lookup(key, &query, wall())
 }
 

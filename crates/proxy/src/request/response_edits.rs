@@ -1,6 +1,5 @@
 //! The edits of the response to a request for one target.
 
-use crate::site::Site;
 use sandarac_message::{FieldsBuf, Name, ResponseHeadBuf, StoredHead, TooLarge, hop, recoding};
 use sandarac_policy::{CompressRule, RequestParts, ResponseEdits};
 
@@ -16,14 +15,14 @@ pub(crate) struct EditsForTarget<'a> {
 }
 
 impl EditsForTarget<'_> {
-    pub(super) fn parts(&self) -> RequestParts<'_> {
+    pub(crate) fn parts(&self) -> RequestParts<'_> {
         RequestParts { host: self.host, target: self.target, ..RequestParts::default() }
     }
 
-    /// Makes the edits of every response, and adds Via.
-    pub(crate) fn make(&self, head: &mut ResponseHeadBuf, site: &Site) -> Result<(), TooLarge> {
+    /// Makes the edits of every response, and adds Via with this name.
+    pub(crate) fn make(&self, head: &mut ResponseHeadBuf, via: &str) -> Result<(), TooLarge> {
         self.edits.all.apply(&mut head.fields, &self.parts())?;
-        hop::add_via(&mut head.fields, head.version, site.name())
+        hop::add_via(&mut head.fields, head.version, via)
     }
 
     /// Makes the edits of a response that begins another protocol, which is not stored.

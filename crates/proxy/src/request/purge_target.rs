@@ -1,6 +1,6 @@
 //! The purge of a target: by its keys under both schemes, or by its tag, as configured by the route of a GET.
 
-use crate::step::hash;
+use crate::request::hash;
 use sandarac_cache::{Purge, Store};
 use sandarac_message::Fields;
 use sandarac_message::target::{Scheme, route_path};

@@ -1,6 +1,6 @@
 //! Fields and cookies that are not part of a key, and that must not affect what is stored.
 
-use crate::client_certificate::{is_client_certificate, is_of_other_proxies};
+use crate::request::client_certificate::{is_client_certificate, is_of_other_proxies};
 use sandarac_message::caching::CookieRule;
 use sandarac_message::request_field::{FieldKind, kind};
 use sandarac_message::{Field, Fields, Name, cookies};

@@ -2,12 +2,11 @@
 
 use super::response_edits::EditsForTarget;
 use crate::Fault;
-use crate::requester::Requester;
-use crate::site::Site;
+use crate::request::requester::Requester;
 use sandarac_message::RequestHead;
 use sandarac_message::target::{Scheme, Target};
 use sandarac_net::tls::TlsPeer;
-use sandarac_policy::{Route, RouteId};
+use sandarac_policy::{Route, RouteId, Routes};
 use std::borrow::Cow;
 
 /// The result of receiving a request, apart from its head. It is kept with a copy of the head.
@@ -33,28 +32,28 @@ impl RequestFacts {
         RequestFacts { route: received.route_id, requester: received.requester.asking_for(b"", None) }
     }
 
-    /// Restores the [`Received`] of a copied request that was received at `site`, over `tls` if the response is for
+    /// Restores the [`Received`] of a copied request that was received under `routes`, over `tls` if the response is for
     /// its client alone.
     pub(crate) fn received<'a>(
         &self,
-        site: &'a Site,
+        routes: &'a Routes,
         request: &RequestHead<'a>,
         tls: Option<&'a TlsPeer>,
     ) -> Result<Received<'a>, Fault> {
         let target = Target::of(request).map_err(Fault::BadTarget)?;
         let requester = self.requester.asking_for(host_text(&target), tls);
         let host = normal_host(&target, requester.scheme);
-        Ok(Received { target, host, requester, route: &site.config.routes[self.route], route_id: self.route })
+        Ok(Received { target, host, requester, route: &routes[self.route], route_id: self.route })
     }
 }
 
 /// The host of a target as received; empty if an HTTP/1.0 request has none.
-pub(super) fn host_text<'a>(target: &Target<'a>) -> &'a [u8] {
+pub(crate) fn host_text<'a>(target: &Target<'a>) -> &'a [u8] {
     target.authority.map_or(b"", |authority| authority.text)
 }
 
 /// The host of a target as keyed.
-pub(super) fn normal_host<'a>(target: &Target<'a>, scheme: Scheme) -> Cow<'a, [u8]> {
+pub(crate) fn normal_host<'a>(target: &Target<'a>, scheme: Scheme) -> Cow<'a, [u8]> {
     target.authority.map_or(Cow::Borrowed(&b""[..]), |authority| authority.normalised(scheme))
 }
 
