@@ -314,14 +314,18 @@ fn a_tunnel_outlives_three_processes_and_the_fourth_ends_it() {
     let listener = Listener::new();
     let mut proxy = sandarac().config(site(&listener.url(), "", "[timeouts]\ndrain = \"1s\"\n")).start();
     let mut tunnels = Vec::new();
-    let tunnel = |tunnels: &mut Vec<(Conn, Conn)>| {
+    let open = || {
         let mut client = proxy.connect();
         client.send("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
         let mut origin = listener.accept();
         origin.request();
         origin.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
         client.response().expect(101);
-        tunnels.push((client, origin));
+        // The process before it may accept another one until it has closed its sockets.
+        (proxy.metric("connections_open") > 0).then_some((client, origin))
+    };
+    let tunnel = |tunnels: &mut Vec<(Conn, Conn)>| {
+        tunnels.push(within("a tunnel through the newest process", open));
         for (number, (client, origin)) in tunnels.iter_mut().enumerate() {
             client.send("ping");
             origin.expect("ping").send("pong");

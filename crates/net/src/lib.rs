@@ -43,7 +43,7 @@ pub use self::core::{Command, run_core};
 pub use account::{Account, Held, Holder, Lease, Reserve};
 pub use body::{BodyError, BodyStep, Framer};
 pub use buffer::BUFFER_SIZE;
-pub use clock::{Moment, wall};
+pub use clock::{Moment, wall, wall_fine};
 pub use conn::{Conn, Meter};
 pub use crowding::Cores;
 pub use duplex::Duplex;

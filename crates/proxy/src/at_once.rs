@@ -22,7 +22,7 @@ use crate::{Counter, Fault, Record};
 use sandarac_cache::{Intent, Key, Lookup};
 use sandarac_message::accel::names_file;
 use sandarac_message::{RequestHead, Timestamp};
-use sandarac_net::{Peer, Request, Responder, wall};
+use sandarac_net::{Peer, Request, Responder, wall, wall_fine};
 use sandarac_policy::{Action, PoolId};
 
 /// A response of at most so many bytes is answered in place, and logged as sent when it is queued.
@@ -126,7 +126,7 @@ impl Known<'_> {
         let begun = delivery.begin(age, |outgoing| begin(&terms, outgoing, client));
         let (status, body) = begun.expect("a whole body can be read");
         let bytes = body.map_or(0, |body| client.send(body));
-        self.answered(&handling, Some(transaction), status, bytes, now);
+        self.answered(&handling, Some(transaction), status, bytes);
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Known<'_> {
         let terms = self.terms(head, received, &handling, now);
         let Begun { status, body } = begin(&terms, chosen.outgoing(now), client);
         let bytes = chosen.body(body).map_or(0, |body| client.send(body));
-        self.answered(&handling, None, status, bytes, now);
+        self.answered(&handling, None, status, bytes);
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl Known<'_> {
         if let Some(body) = answer.body(begun.body) {
             client.send(body);
         }
-        self.answered(&Handling::new(Course::Synth), None, answer.status, answer.body.len() as u64, now);
+        self.answered(&Handling::new(Course::Synth), None, answer.status, answer.body.len() as u64);
     }
 
     /// What the response to a request has beside its own fields.
@@ -183,7 +183,7 @@ impl Known<'_> {
     }
 
     /// Counts and records the response.
-    fn answered(&self, handling: &Handling, fetch: Option<u64>, status: u16, bytes: u64, now: Timestamp) {
+    fn answered(&self, handling: &Handling, fetch: Option<u64>, status: u16, bytes: u64) {
         let Known { core, site, peer, request, page } = *self;
         core.counters.one(Counter::Requests);
         core.counters.course(handling.course);
@@ -204,7 +204,7 @@ impl Known<'_> {
                     outcome: handling.course.outcome(),
                     duration,
                     first_byte: Some(duration),
-                    ..Record::of(&request.head, now)
+                    ..Record::of(&request.head, wall_fine().minus(duration))
                 },
             );
         }

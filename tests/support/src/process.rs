@@ -1,12 +1,14 @@
 //! The binary, running.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::os::fd::OwnedFd;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::{Address, Conn, Listener, Origin, PATIENCE, Req, Response, TempDir, Terminal, get, within};
 
@@ -112,7 +114,8 @@ impl Setup {
         self.option("--cache-profile", "rfc")
     }
 
-    /// Writes `text` to a file and has the binary read it. Without this, it listens on a free port of 127.0.0.1.
+    /// Writes `text` to a file and has the binary read it. Without this, it listens on a free port of
+    /// 127.0.0.1.
     pub fn config(mut self, text: impl Into<String>) -> Setup {
         self.config = Some(text.into());
         self
@@ -165,7 +168,8 @@ impl Setup {
         let before = match (self.descriptors, &self.inherited) {
             (None, None) => None,
             (Some(limit), None) => Some(format!("ulimit -n {limit}")),
-            // The first that is passed is number 3. The process keeps its id when the shell becomes the binary.
+            // The first that is passed is number 3. The process keeps its id when the shell becomes the
+            // binary.
             (None, Some(_)) => Some("exec 3<&0 </dev/null && export LISTEN_FDS=1 LISTEN_PID=$$".to_owned()),
             (Some(_), Some(_)) => panic!("a limit beside a socket is not supported"),
         };
@@ -214,7 +218,14 @@ impl Setup {
         }
         command.args(&self.arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        // A copy of the binary is busy while a child that another test starts has it open for writing, until
+        // it runs its program.
+        let spawn = || match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => None,
+            spawned => Some(spawned),
+        };
+        let mut child =
+            within("the binary to start", spawn).unwrap_or_else(|error| panic!("cannot start: {error}"));
         let stdout = Lines::of(child.stdout.take().expect("stdout is a pipe"));
         let last = self.unheard.then_some(READY);
         let stderr = Lines::up_to(last, child.stderr.take().expect("stderr is a pipe"));
@@ -341,8 +352,8 @@ impl Sandarac {
         serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error} in {:?}", output.stdout))
     }
 
-    /// What the metric `name` of the admin interface stands at, its labels summed. A counter tells of things that leave no trace
-    /// on the wire, so that a test can wait until they have happened.
+    /// What the metric `name` of the admin interface stands at, its labels summed. A counter tells of things
+    /// that leave no trace on the wire, so that a test can wait until they have happened.
     ///
     /// # Panics
     /// If there is no such metric.
@@ -539,7 +550,8 @@ impl Output {
         self
     }
 
-    /// The output of a command that failed, as it should: with a status of its own, not by a signal or a panic.
+    /// The output of a command that failed, as it should: with a status of its own, not by a signal or a
+    /// panic.
     ///
     /// # Panics
     /// If it succeeded, or died otherwise.
@@ -576,66 +588,110 @@ fn finish(mut command: Command) -> Output {
     Output { status, stdout: stdout.text(), stderr: stderr.text() }
 }
 
-/// The lines that a child has written so far, collected by a thread.
+/// The lines that a child has written so far. A thread collects them, and so does whoever asks for them: what
+/// was written before the question is in the answer.
 struct Lines(Arc<(Mutex<Collected>, Condvar)>);
 
-#[derive(Default)]
 struct Collected {
+    /// `None` at the end.
+    pipe: Option<File>,
+    /// The last line that is read.
+    last: Option<&'static str>,
     lines: Vec<String>,
-    ended: bool,
+    /// The beginning of a line.
+    part: Vec<u8>,
+}
+
+impl Collected {
+    /// Takes what was written.
+    fn take(&mut self) {
+        let mut read = vec![0; 64 << 10];
+        while let Some(pipe) = &mut self.pipe
+            && is_readable(pipe, Some(&Timespec::default()))
+        {
+            let count = pipe.read(&mut read).unwrap_or(0);
+            self.part.extend_from_slice(&read[..count]);
+            while let Some(end) = self.part.iter().position(|byte| *byte == b'\n')
+                && self.pipe.is_some()
+            {
+                let line: Vec<u8> = self.part.drain(..=end).collect();
+                self.add(&line);
+            }
+            if count == 0 {
+                let rest = std::mem::take(&mut self.part);
+                if !rest.is_empty() {
+                    self.add(&rest);
+                }
+                self.pipe = None;
+            }
+        }
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line).into_owned();
+        if self.last.is_some_and(|last| line.contains(last)) {
+            self.pipe = None;
+        }
+        self.lines.push(line);
+    }
+}
+
+/// Whether a pipe has bytes, or has ended, within this time.
+fn is_readable(pipe: &impl AsFd, time: Option<&Timespec>) -> bool {
+    let mut polled = [PollFd::new(pipe, PollFlags::IN)];
+    rustix::event::poll(&mut polled, time).is_ok_and(|count| count > 0)
 }
 
 impl Lines {
-    fn of(pipe: impl std::io::Read + Send + 'static) -> Lines {
+    fn of(pipe: impl Into<OwnedFd>) -> Lines {
         Lines::up_to(None, pipe)
     }
 
     /// Reads no further than the line with `last`, if there is one, and closes the pipe then.
-    fn up_to(last: Option<&'static str>, pipe: impl std::io::Read + Send + 'static) -> Lines {
-        let shared = Arc::new((Mutex::new(Collected::default()), Condvar::new()));
-        let writer = Arc::clone(&shared);
+    fn up_to(last: Option<&'static str>, pipe: impl Into<OwnedFd>) -> Lines {
+        let pipe = File::from(pipe.into());
+        let waits = pipe.try_clone().expect("a descriptor");
+        let collected = Collected { pipe: Some(pipe), last, lines: Vec::new(), part: Vec::new() };
+        let shared = Arc::new((Mutex::new(collected), Condvar::new()));
+        let thread = Lines(Arc::clone(&shared));
         thread::spawn(move || {
-            let mut reader = BufReader::new(pipe);
-            let mut line = Vec::new();
-            while reader.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
-                let text = String::from_utf8_lossy(&line).into_owned();
-                line.clear();
-                let is_last = last.is_some_and(|last| text.contains(last));
-                writer.0.lock().expect("the lock is not poisoned").lines.push(text);
-                writer.1.notify_all();
-                if is_last {
-                    break;
-                }
+            while !thread.has_ended() {
+                is_readable(&waits, None);
+                thread.collected().take();
+                thread.0.1.notify_all();
             }
-            drop(reader);
-            writer.0.lock().expect("the lock is not poisoned").ended = true;
-            writer.1.notify_all();
         });
         Lines(shared)
     }
 
+    fn collected(&self) -> MutexGuard<'_, Collected> {
+        self.0.0.lock().expect("the lock is not poisoned")
+    }
+
     fn text(&self) -> String {
-        self.0.0.lock().expect("the lock is not poisoned").lines.iter().map(String::as_str).collect()
+        let mut collected = self.collected();
+        // Only the thread can close the pipe at a last line.
+        if collected.last.is_none() {
+            collected.take();
+            self.0.1.notify_all();
+        }
+        collected.lines.iter().map(String::as_str).collect()
     }
 
     /// Whether a line with `text` comes before the end and in time.
     fn wait_for(&self, text: &str) -> bool {
         let has = |state: &Collected| state.lines.iter().any(|line| line.contains(text));
-        let state = self.0.0.lock().expect("the lock is not poisoned");
-        let (state, _) = self
-            .0
-            .1
-            .wait_timeout_while(state, PATIENCE, |state| !state.ended && !has(state))
-            .expect("the lock is not poisoned");
+        let waits = |state: &mut Collected| state.pipe.is_some() && !has(state);
+        let waited = self.0.1.wait_timeout_while(self.collected(), PATIENCE, waits);
+        let (state, _) = waited.expect("the lock is not poisoned");
         has(&state)
     }
 
     fn has_ended(&self) -> bool {
-        self.0.0.lock().expect("the lock is not poisoned").ended
+        self.collected().pipe.is_none()
     }
 
     fn wait_for_end(&self) {
-        let state = self.0.0.lock().expect("the lock is not poisoned");
-        let _ = self.0.1.wait_timeout_while(state, PATIENCE, |state| !state.ended);
+        let _ = self.0.1.wait_timeout_while(self.collected(), PATIENCE, |state| state.pipe.is_some());
     }
 }

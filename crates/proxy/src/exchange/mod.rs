@@ -37,7 +37,7 @@ use sandarac_cache::{Key, Lookup};
 use sandarac_message::caching::BypassReason;
 use sandarac_message::target::Scheme;
 use sandarac_message::{RequestHead, Version};
-use sandarac_net::{Client, Incoming, Peer, boxed, wall};
+use sandarac_net::{Client, Incoming, Peer, boxed, wall_fine};
 use sandarac_policy::Action;
 use state::{Exchange, Sent};
 use std::cell::Cell;
@@ -274,7 +274,7 @@ impl Exchange<'_> {
                 backend: self.trace.backend.as_deref(),
                 backend_protocol: self.trace.backend_protocol,
                 error: error.as_deref(),
-                ..crate::Record::of(&self.request, wall().minus(duration))
+                ..crate::Record::of(&self.request, wall_fine().minus(duration))
             },
         );
     }
