@@ -1,0 +1,84 @@
+//! Diagnostics as JSON for machines.
+
+use serde_json::{Value, json};
+
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::source::{Sources, Span};
+
+/// A diagnostic as an object.
+///
+/// | member | |
+/// |---|---|
+/// | `rule` | the name of the rule |
+/// | `severity` | `error` or `warning` |
+/// | `message` | one sentence |
+/// | `at` | a place |
+/// | `label` | words for that place, or `null` |
+/// | `related` | list of `{"at": PLACE, "label": "…"}` |
+/// | `notes` | list of sentences |
+/// | `mend` | `null`, or `{"text": "…", "edits": [{"at": PLACE, "text": "…"}]}` |
+///
+/// A place has `file`, `line` and `column` (from 1, in characters), `end_line` and `end_column` (after the last character), and
+/// `start` and `end` in bytes.
+pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> Value {
+    let severity = match diagnostic.rule.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let related = diagnostic.related.iter();
+    let related: Vec<Value> = related
+        .map(|related| json!({ "at": place(sources, related.span), "label": related.label }))
+        .collect();
+    let mend = diagnostic.mend.as_ref().map(|mend| {
+        let edits = mend.edits.iter();
+        let edits: Vec<Value> =
+            edits.map(|edit| json!({ "at": place(sources, edit.span), "text": edit.text })).collect();
+        json!({ "text": mend.text, "edits": edits })
+    });
+    json!({
+        "rule": diagnostic.rule.name,
+        "severity": severity,
+        "message": diagnostic.message,
+        "at": place(sources, diagnostic.span),
+        "label": diagnostic.label,
+        "related": related,
+        "notes": diagnostic.notes,
+        "mend": mend,
+    })
+}
+
+fn place(sources: &Sources, span: Span) -> Value {
+    let (start, end) = (sources.position(span), sources.position(span.after()));
+    json!({
+        "file": sources.file(span.file).name(),
+        "line": start.line,
+        "column": start.column,
+        "end_line": end.line,
+        "end_column": end.column,
+        "start": span.start,
+        "end": span.end,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::rules;
+
+    #[test]
+    fn an_object_has_the_place_in_lines_columns_and_bytes() {
+        let mut sources = Sources::default();
+        let file = sources.add("a.vcl", Arc::from("é\nset x".as_bytes()), None);
+        let span = Span::new(file, 3, 6);
+        let diagnostic = Diagnostic::new(&rules::EXPECTED, span, "bad").mend("write `a`", span.after(), "a");
+        let place = json!({"file": "a.vcl", "line": 2, "column": 1, "end_line": 2, "end_column": 4, "start": 3, "end": 6});
+        let after = json!({"file": "a.vcl", "line": 2, "column": 4, "end_line": 2, "end_column": 4, "start": 6, "end": 6});
+        let expected = json!({
+            "rule": "expected", "severity": "error", "message": "bad", "at": place, "label": null, "related": [],
+            "notes": [], "mend": {"text": "write `a`", "edits": [{"at": after, "text": "a"}]},
+        });
+        assert_eq!(to_json(&sources, &diagnostic), expected);
+    }
+}
