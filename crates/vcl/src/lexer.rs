@@ -20,7 +20,7 @@ pub struct Tokens {
 
 /// The tokens of a file, at most `max_tokens`. Reading stops early after `max_errors` mistakes.
 ///
-/// Texts longer than 4 GiB are not accepted.
+/// Texts longer than 4 GiB are not accepted; [`crate::Limits`] prevent them.
 pub fn lex(file: FileId, text: &[u8], max_tokens: usize, max_errors: usize) -> Tokens {
     let mut lexer = Lexer { file, text, at: 0, reported_at: None, out: Tokens::default() };
     lexer.skip_byte_order_mark();

@@ -142,7 +142,7 @@ impl Sources {
     /// Adds a file.
     ///
     /// # Panics
-    /// If the text is longer than 4 GiB.
+    /// If the text is longer than 4 GiB, which [`crate::Limits`] prevent.
     pub fn add(&mut self, name: impl Into<String>, text: Arc<[u8]>, included_from: Option<Span>) -> FileId {
         assert!(u32::try_from(text.len()).is_ok(), "a file beyond the limits");
         let id = FileId(self.files.len() as u32);

@@ -1,0 +1,165 @@
+//! Access lists.
+
+use crate::diagnostic::Diagnostic;
+use crate::parser::cursor::{Failed, Parse, Parser};
+use crate::rules;
+use crate::suggest::closest;
+use crate::token::TokenKind;
+use crate::tree::{Acl, AclEntry, AclFlag, AclItem, AclMask, DeclarationKind};
+
+/// The flags of access lists.
+const FLAGS: [&str; 4] = ["log", "table", "pedantic", "fold"];
+
+impl Parser<'_, '_> {
+    /// `acl NAME FLAGS { … }`
+    pub(super) fn acl(&mut self) -> Parse<DeclarationKind> {
+        self.bump();
+        let name = self.symbol_name("acl")?;
+        let mut flags = Vec::new();
+        while let TokenKind::Plus | TokenKind::Minus = self.kind() {
+            flags.push(self.acl_flag()?);
+        }
+        self.enter()?;
+        let open = self.open_list("acl")?;
+        let mut items = Vec::new();
+        while !self.list_ends(open, "acl") {
+            items.extend(self.acl_item());
+        }
+        self.depth -= 1;
+        Ok(DeclarationKind::Acl(Acl { name, flags, items }))
+    }
+
+    fn acl_flag(&mut self) -> Parse<AclFlag> {
+        let start = self.at;
+        let sign = self.bump();
+        if self.kind() != TokenKind::Name || self.token().start != sign.end {
+            let message = "the name of a flag follows its sign directly, such as `+log`";
+            return Err(self.fail(Diagnostic::new(&rules::UNKNOWN_FLAG, sign.span(self.file), message)));
+        }
+        let name = self.name("the name of a flag")?;
+        if !FLAGS.contains(&&*name.text) {
+            let message = format!("there is no flag `{}` of access lists", name.text);
+            let diagnostic = Diagnostic::new(&rules::UNKNOWN_FLAG, name.span, message);
+            self.report(match closest(&name.text, FLAGS) {
+                Some(meant) => diagnostic.mend(format!("write `{meant}`"), name.span, meant),
+                None => diagnostic.note("the flags are log, table, pedantic and fold"),
+            });
+        }
+        Ok(AclFlag { is_set: sign.kind == TokenKind::Plus, name, span: self.span_from(start) })
+    }
+
+    /// The items of an included file of entries.
+    fn acl_items(&mut self) -> Vec<AclItem> {
+        let mut items = Vec::new();
+        while self.kind() != TokenKind::End {
+            match self.kind() {
+                TokenKind::CloseBrace => self.stray_brace(),
+                _ => items.extend(self.acl_item()),
+            }
+        }
+        items
+    }
+
+    /// The next item; `None` after a mistake. It takes at least one token unless a `}` or the end is next.
+    fn acl_item(&mut self) -> Option<AclItem> {
+        let (start, depth) = (self.at, self.depth);
+        let item = match self.kind() {
+            TokenKind::Name if self.at_word("include") => {
+                self.include(|parser| parser.acl_items()).map(AclItem::Include)
+            }
+            TokenKind::Semicolon => {
+                self.stray_semicolon();
+                return None;
+            }
+            _ => self.acl_entry().map(AclItem::Entry),
+        };
+        self.depth = depth;
+        item.map_err(|Failed| {
+            self.recover_item();
+            if self.at == start && self.kind() != TokenKind::CloseBrace {
+                self.bump();
+            }
+        })
+        .ok()
+    }
+
+    /// `! ("ADDRESS"/MASK);`, all but the address optional.
+    pub(super) fn acl_entry(&mut self) -> Parse<AclEntry> {
+        let start = self.at;
+        let mut is_negated = self.eat(TokenKind::Not).is_some();
+        let open = self.eat(TokenKind::OpenParenthesis).map(|token| token.span(self.file));
+        if open.is_some() {
+            is_negated |= self.eat(TokenKind::Not).is_some();
+        }
+        if matches!(self.kind(), TokenKind::Integer | TokenKind::Real | TokenKind::Name | TokenKind::Colon) {
+            let address = self.at;
+            self.bump();
+            return Err(self.bare_address(address));
+        }
+        let address = self.string("an address in quotes")?;
+        let mut mask = None;
+        if let Some(slash) = self.eat(TokenKind::Slash) {
+            mask = Some(self.acl_mask(slash.span(self.file))?);
+        }
+        if let Some(open) = open {
+            self.close_parenthesis(open)?;
+        }
+        if let TokenKind::String(_) | TokenKind::Not = self.kind() {
+            // Entries on one line without a `;` between them.
+            let place = self.here();
+            self.fail(
+                Diagnostic::new(&rules::MISSING_SEMICOLON, place, "`;` is missing at the end of this entry")
+                    .mend("write `;` here", place, ";"),
+            );
+        } else {
+            self.acl_semicolon()?;
+        }
+        Ok(AclEntry { is_negated, is_optional: open.is_some(), address, mask, span: self.span_from(start) })
+    }
+
+    /// Takes the `;`, or a `,` in its place with an error.
+    fn acl_semicolon(&mut self) -> Parse<()> {
+        if self.kind() != TokenKind::Comma {
+            return self.semicolon();
+        }
+        let span = self.span();
+        let message = "entries end with `;`";
+        self.fail(Diagnostic::new(&rules::MISSING_SEMICOLON, span, message).mend("write `;`", span, ";"));
+        self.bump();
+        Ok(())
+    }
+
+    fn acl_mask(&mut self, slash: crate::source::Span) -> Parse<AclMask> {
+        let token = self.token();
+        let span = self.span();
+        match token.kind {
+            TokenKind::Integer => {
+                self.bump();
+                Ok(AclMask { bits: self.text_of(token).parse().unwrap_or(i64::MAX), span })
+            }
+            TokenKind::String(_) => {
+                let bits = self.text_of(token).trim_matches('"').to_owned();
+                let message = "the mask is a number without quotes";
+                self.report(Diagnostic::new(&rules::EXPECTED, span, message).mend(
+                    format!("write `/{bits}`"),
+                    span,
+                    bits.clone(),
+                ));
+                self.bump();
+                Ok(AclMask { bits: bits.parse().unwrap_or(i64::MAX), span })
+            }
+            TokenKind::Real => {
+                let message = "the mask is a number of bits";
+                let failed = self.fail(
+                    Diagnostic::new(&rules::EXPECTED, span, message)
+                        .advice("write `/24` for 255.255.255.0, `/16` for 255.255.0.0, `/8` for 255.0.0.0"),
+                );
+                Err(failed)
+            }
+            _ => {
+                let message = "the number of bits is missing after `/`";
+                Err(self.fail(Diagnostic::new(&rules::EXPECTED, slash, message)))
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The version line.
+
+use crate::diagnostic::Diagnostic;
+use crate::dialect::{Dialect, Evidence};
+use crate::parser::cursor::{Parse, Parser};
+use crate::rules;
+use crate::token::TokenKind;
+use crate::tree::{DeclarationKind, Version};
+
+impl Parser<'_, '_> {
+    /// Sets the dialect from the version line, or guesses it from the names in the file. A main file of VCL 4 without a
+    /// version line is reported.
+    pub(super) fn determine_dialect(&mut self, is_main: bool) {
+        if self.at_word("vcl") && self.nth(1).kind != TokenKind::Dot {
+            self.dialect = Dialect::V4_1;
+        } else if is_main {
+            let later = self.later_version();
+            self.dialect = match later {
+                Some(_) => Dialect::V4_1,
+                None => self.guess(),
+            };
+            if self.is_v4() {
+                self.missing_version(later);
+            }
+        }
+    }
+
+    /// The index of a version line that is not the first declaration.
+    fn later_version(&self) -> Option<usize> {
+        (0..self.tokens.len() - 1).find(|&at| {
+            self.tokens[at].kind == TokenKind::Name
+                && self.text_of(self.tokens[at]).eq_ignore_ascii_case("vcl")
+                && matches!(self.tokens[at + 1].kind, TokenKind::Real | TokenKind::Integer)
+        })
+    }
+
+    fn missing_version(&mut self, later: Option<usize>) {
+        // A misspelt `vcl` has its own message.
+        if later == Some(0) {
+            return;
+        }
+        let diagnostic = match later {
+            Some(at) => {
+                let span = self.tokens[at].span(self.file).to(self.tokens[at + 1].span(self.file));
+                let message = "the version stands before everything else";
+                Diagnostic::new(&rules::MISSING_VERSION, span, message)
+                    .advice("move this line to the start of the file")
+            }
+            None => {
+                let start = self.span().before();
+                let message = "the file does not begin with its version";
+                Diagnostic::new(&rules::MISSING_VERSION, start, message).mend(
+                    "write `vcl 4.1;` before everything else",
+                    start,
+                    "vcl 4.1;\n\n",
+                )
+            }
+        };
+        self.report(diagnostic);
+    }
+
+    fn guess(&self) -> Dialect {
+        let mut evidence = Evidence::default();
+        let mut at = 0;
+        while at < self.tokens.len() {
+            if self.tokens[at].kind != TokenKind::Name {
+                at += 1;
+                continue;
+            }
+            let start = at;
+            while at + 2 < self.tokens.len()
+                && self.tokens[at + 1].kind == TokenKind::Dot
+                && self.tokens[at + 2].kind == TokenKind::Name
+            {
+                at += 2;
+            }
+            let bytes = self.tokens[start].start as usize..self.tokens[at].end as usize;
+            // A name has ASCII letters only; one with blanks around its dots is not counted.
+            evidence.add(std::str::from_utf8(&self.text[bytes]).unwrap_or_default());
+            at += 1;
+        }
+        evidence.dialect()
+    }
+
+    /// `vcl 4.1;`
+    pub(super) fn version(&mut self) -> Parse<DeclarationKind> {
+        let keyword = self.bump().span(self.file);
+        let number = self.span();
+        let known = match self.text_of(self.token()) {
+            "4.0" => Some(Dialect::V4_0),
+            "4.1" => Some(Dialect::V4_1),
+            _ => None,
+        };
+        match self.kind() {
+            TokenKind::Real | TokenKind::Integer | TokenKind::String(_) => self.bump(),
+            _ => {
+                return Err(self.fail(
+                    Diagnostic::new(&rules::VERSION, self.here(), "the version is missing after `vcl`").mend(
+                        "write `vcl 4.1;`",
+                        self.here(),
+                        " 4.1",
+                    ),
+                ));
+            }
+        };
+        let main = self.session.main_dialect;
+        let is_first = self.at == 2 && self.file == self.main_file();
+        match known {
+            None => {
+                let written = String::from_utf8_lossy(&self.text[number.range()]).into_owned();
+                let message = format!("there is no VCL {}", written.trim_matches('"'));
+                self.fail(
+                    Diagnostic::new(&rules::VERSION, number, message)
+                        .mend("write `vcl 4.1;`", number, "4.1")
+                        .note("the versions are 4.0 and 4.1; VCL 2 and 3 have no version line"),
+                );
+            }
+            Some(dialect) if !is_first && dialect > main && main != Dialect::Old => {
+                let message = format!("{dialect} is above the version of the main file, which is {main}");
+                let mut diagnostic = Diagnostic::new(&rules::VERSION, keyword.to(number), message);
+                if let Some(span) = self.session.sources.file(self.file).included_from() {
+                    diagnostic = diagnostic.related(span, "included from here");
+                }
+                self.report(
+                    diagnostic.advice(format!("write `vcl {};` in the main file", &dialect.to_string()[4..])),
+                );
+            }
+            Some(_) => {}
+        }
+        let dialect = known.unwrap_or(Dialect::V4_1);
+        self.dialect = dialect;
+        if is_first {
+            self.session.main_dialect = dialect;
+        }
+        self.semicolon()?;
+        Ok(DeclarationKind::Version(Version { number, dialect }))
+    }
+
+    fn main_file(&self) -> crate::source::FileId {
+        let first = self.session.sources.files().next();
+        first.map_or(self.file, |(id, _)| id)
+    }
+}
