@@ -13,6 +13,17 @@ pub enum Dialect {
     V4_1,
 }
 
+impl Dialect {
+    /// The number of the version line: `4.0` or `4.1`; empty for the dialects that have none.
+    pub fn number(self) -> &'static str {
+        match self {
+            Dialect::Old => "",
+            Dialect::V4_0 => "4.0",
+            Dialect::V4_1 => "4.1",
+        }
+    }
+}
+
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -16,6 +16,7 @@ use crate::source::{Sources, Span};
 /// | `label` | words for that place, or `null` |
 /// | `related` | list of `{"at": PLACE, "label": "…"}` |
 /// | `notes` | list of sentences |
+/// | `included_from` | list of places: the include statements that lead to the file, the innermost first |
 /// | `mend` | `null`, or `{"text": "…", "edits": [{"at": PLACE, "text": "…"}]}` |
 ///
 /// A place has `file`, `line` and `column` (from 1, in characters), `end_line` and `end_column` (after the last character), and
@@ -35,6 +36,8 @@ pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> Value {
             edits.map(|edit| json!({ "at": place(sources, edit.span), "text": edit.text })).collect();
         json!({ "text": mend.text, "edits": edits })
     });
+    let chain = sources.include_chain(diagnostic.span.file);
+    let included_from: Vec<Value> = chain.into_iter().map(|span| place(sources, span)).collect();
     json!({
         "rule": diagnostic.rule.name,
         "severity": severity,
@@ -44,6 +47,7 @@ pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> Value {
         "related": related,
         "notes": diagnostic.notes,
         "mend": mend,
+        "included_from": included_from,
     })
 }
 
@@ -78,6 +82,7 @@ mod tests {
         let expected = json!({
             "rule": "expected", "severity": "error", "message": "bad", "at": place, "label": null, "related": [],
             "notes": [], "mend": {"text": "write `a`", "edits": [{"at": after, "text": "a"}]},
+            "included_from": [],
         });
         assert_eq!(to_json(&sources, &diagnostic), expected);
     }

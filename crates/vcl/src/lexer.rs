@@ -165,7 +165,7 @@ impl Lexer<'_> {
         self.push(kind, end, false);
     }
 
-    /// A BLOB literal, or a colon.
+    /// A BLOB literal, whose base64 the parser checks, or a colon.
     fn colon(&mut self) {
         let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         let length = self.text[self.at + 1..].iter().take_while(is_base64).count();
@@ -175,13 +175,6 @@ impl Lexer<'_> {
                 return self.foreign_operator(":=", "=", TokenKind::Assign);
             }
             return self.push(TokenKind::Colon, self.at + 1, false);
-        }
-        let digits = &self.text[self.at + 1..end];
-        let padding = digits.iter().rev().take_while(|&&byte| byte == b'=').count();
-        let is_whole = length % 4 == 0 && padding <= 2 && !digits[..length - padding].contains(&b'=');
-        if !is_whole {
-            let message = "a BLOB literal is base64 in groups of four characters, padded with `=`";
-            self.report(Diagnostic::new(&rules::BLOB, self.span(self.at, end + 1), message));
         }
         self.push(TokenKind::Blob, end + 1, false);
     }
@@ -194,6 +187,7 @@ impl Lexer<'_> {
             ("=~", "~", TokenKind::Match),
             ("~=", "~", TokenKind::Match),
             ("!=~", "!~", TokenKind::NotMatch),
+            ("~!", "!~", TokenKind::NotMatch),
             ("~~", "~", TokenKind::Match),
         ];
         const DOUBLE: &[(&[u8], TokenKind)] = &[
@@ -224,6 +218,8 @@ impl Lexer<'_> {
             b'}' => TokenKind::CloseBrace,
             b'(' => TokenKind::OpenParenthesis,
             b')' => TokenKind::CloseParenthesis,
+            b'[' => TokenKind::OpenBracket,
+            b']' => TokenKind::CloseBracket,
             b';' => TokenKind::Semicolon,
             b',' => TokenKind::Comma,
             b'.' => TokenKind::Dot,

@@ -1,6 +1,6 @@
 //! Strings, comments and blocks of C: tokens that hold any bytes.
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr2, memmem, memrchr};
 
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Lexer;
@@ -11,12 +11,13 @@ impl Lexer<'_> {
     /// A string in `"…"`. One that does not end within its line ends before the `;`, `)` or `{` that ends the line, so that
     /// the rest of the statement is still read.
     pub(crate) fn short_string(&mut self) {
-        let line_end = memchr(b'\n', self.rest()).map_or(self.text.len(), |at| self.at + at);
         let content = self.at + 1;
-        if let Some(length) = memchr(b'"', &self.text[content..line_end]) {
-            self.check_bytes(content, content + length);
-            return self.push(TokenKind::String(StringKind::Short), content + length + 1, false);
+        let stop = memchr2(b'"', b'\n', &self.text[content..]).map_or(self.text.len(), |at| content + at);
+        if self.text.get(stop) == Some(&b'"') {
+            self.check_bytes(content, stop);
+            return self.push(TokenKind::String(StringKind::Short), stop + 1, false);
         }
+        let line_end = stop;
         if let Some(end) = self.several_lines(content, line_end) {
             let span = self.span(self.at, line_end);
             let message = "a string in `\"` does not go over several lines";
@@ -27,25 +28,47 @@ impl Lexer<'_> {
             return self.push(TokenKind::String(StringKind::Short), end, false);
         }
         let line = self.text[content..line_end].trim_ascii_end();
+        // A block that begins on the line is not part of the string.
+        let block = [&b") {"[..], b"){"].iter().filter_map(|begin| memmem::find(line, begin)).min();
+        let line = &line[..block.unwrap_or(line.len())];
         let is_closer = |byte: &u8| matches!(byte, b';' | b')' | b'{' | b'}' | b' ' | b'\t' | b',');
         let closers = line.iter().rev().take_while(|byte| is_closer(byte)).count();
         let inner = line[..line.len() - closers].trim_ascii_end().len();
         let end = content + inner;
+        // A quote that is missing further left turns texts into code.
+        let line = memrchr(b'\n', &self.text[..self.at]).map_or(0, |at| at + 1) as u32;
+        let of_text =
+            [rules::UNKNOWN_CHARACTER.name, rules::UNKNOWN_OPERATOR.name, rules::FOREIGN_QUOTES.name];
+        while let Some(last) = self.out.diagnostics.last()
+            && last.span.start >= line
+            && of_text.contains(&last.rule.name)
+        {
+            self.out.diagnostics.pop();
+        }
         let span = self.span(self.at, end);
         let message = "this string has no closing quote on its line";
-        let mut diagnostic = Diagnostic::new(&rules::UNTERMINATED_STRING, span, message);
-        let previous = self.out.tokens.last();
-        let opens_late = inner == 0 && previous.is_some_and(|token| token.kind == TokenKind::Name);
-        if opens_late {
-            diagnostic = diagnostic.note("the opening quote may be missing further left");
-        } else {
-            let place = self.span(end, end);
-            diagnostic = diagnostic
-                .mend("write `\"` at the end of the string", place, "\"")
-                .note("a string of several lines is written {\"…\"}");
-        }
-        self.report(diagnostic);
+        let diagnostic = Diagnostic::new(&rules::UNTERMINATED_STRING, span, message);
+        let text = "write `\"` at the end of the string";
+        self.report(match inner {
+            0 => self.opening_quote_is_missing(diagnostic),
+            _ => diagnostic
+                .mend(text, self.span(end, end), "\"")
+                .note("a string of several lines is written {\"…\"}"),
+        });
         self.push(TokenKind::String(StringKind::Short), end, true);
+    }
+
+    /// The diagnostic of a quote at the end of a statement: the string whose end it is has no opening quote.
+    fn opening_quote_is_missing(&self, diagnostic: Diagnostic) -> Diagnostic {
+        match self.out.tokens.as_slice() {
+            [.., before, word] if word.kind == TokenKind::Name && before.end < word.start => {
+                let written = String::from_utf8_lossy(&self.text[word.span(self.file).range()]);
+                diagnostic
+                    .note("this quote may be the closing one of a string whose opening quote is missing")
+                    .mend(format!("write `\"` before `{written}`"), word.span(self.file).before(), "\"")
+            }
+            _ => diagnostic.advice("find the quote that is missing or too many on this line"),
+        }
     }
 
     /// The end of a string that was meant to go over several lines: its first line ends within it, and the next line that

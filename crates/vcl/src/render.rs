@@ -166,6 +166,10 @@ fn cells(bytes: &[u8]) -> Vec<char> {
         for c in chunk.valid().chars() {
             match c {
                 '\t' => cells.extend([' '; TAB]),
+                // Characters that hide others or change their order.
+                '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}' => {
+                    cells.push('\u{fffd}');
+                }
                 c if c.is_control() => cells.push(' '),
                 c => cells.push(c),
             }

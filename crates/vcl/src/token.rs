@@ -25,6 +25,10 @@ pub enum TokenKind {
     OpenParenthesis,
     /// `)`
     CloseParenthesis,
+    /// `[`, which the grammar has nowhere.
+    OpenBracket,
+    /// `]`, which the grammar has nowhere.
+    CloseBracket,
     /// `;`
     Semicolon,
     /// `,`

@@ -4,8 +4,9 @@ use crate::diagnostic::Diagnostic;
 use crate::parser::cursor::{Parse, Parser};
 use crate::parser::words;
 use crate::rules;
+use crate::source::Span;
 use crate::token::TokenKind;
-use crate::tree::{Block, Statement};
+use crate::tree::{Block, Statement, StatementKind};
 
 impl Parser<'_, '_> {
     /// Statements in braces. `what` names the block in messages. A missing `{` is added in thought if statements follow.
@@ -14,20 +15,19 @@ impl Parser<'_, '_> {
         let open = match self.eat(TokenKind::OpenBrace) {
             Some(token) => token.span(self.file),
             None => {
-                let begins = self.begins_line() || self.at_statement_keyword();
-                if !begins {
-                    self.depth -= 1;
-                    return Err(self.unexpected("`{`"));
-                }
                 let place = self.here();
-                self.fail(
-                    Diagnostic::new(
-                        &rules::MISSING_BRACE,
-                        place,
-                        format!("`{{` is missing before the {what}"),
-                    )
-                    .mend("write `{` here", place, " {"),
-                );
+                if self.begins_line() || self.at_statement_keyword() {
+                    let message = format!("`{{` is missing before the {what}");
+                    let diagnostic = Diagnostic::new(&rules::MISSING_BRACE, place, message);
+                    self.fail(diagnostic.mend("write `{` here", place, " {"));
+                } else {
+                    let failed = self.unexpected("`{`");
+                    if !self.replaces_brace() {
+                        self.depth -= 1;
+                        return Err(failed);
+                    }
+                    self.bump();
+                }
                 place
             }
         };
@@ -44,6 +44,10 @@ impl Parser<'_, '_> {
                     self.unclosed(open, what);
                     break self.here();
                 }
+                TokenKind::Name if self.at_declaration() && self.is_indented_below(open) => {
+                    self.nested_declaration(open);
+                    statements.push(self.skipped_declaration());
+                }
                 TokenKind::Name if self.at_declaration() => {
                     self.unclosed(open, what);
                     break self.here();
@@ -53,6 +57,35 @@ impl Parser<'_, '_> {
         };
         self.depth -= 1;
         Ok(Block { statements, open, close })
+    }
+
+    /// Whether the next token stands in the place of a `{`: it ends its line, and the next line is indented further.
+    fn replaces_brace(&self) -> bool {
+        let next = (self.at + 1).min(self.tokens.len() - 1);
+        let is_mark = !matches!(self.kind(), TokenKind::Semicolon | TokenKind::CloseBrace | TokenKind::End);
+        let next_span = self.tokens[next].span(self.file);
+        is_mark && self.token_begins_line(next) && self.indentation(next_span) > self.indentation(self.span())
+    }
+
+    /// Whether the next token is indented further than the line of `open`.
+    fn is_indented_below(&self, open: Span) -> bool {
+        self.indentation(self.span()) > self.indentation(open)
+    }
+
+    fn nested_declaration(&mut self, open: Span) {
+        let message = format!("`{}` stands within a block", self.word());
+        self.report(
+            Diagnostic::new(&rules::MISPLACED, self.span(), message)
+                .related(open, "the block begins here")
+                .advice("move it out of the block"),
+        );
+    }
+
+    /// Reads a declaration within a block for its own mistakes.
+    fn skipped_declaration(&mut self) -> Statement {
+        let start = self.at;
+        self.declaration();
+        Statement { kind: StatementKind::Invalid, span: self.span_from(start) }
     }
 
     /// The block after a condition. In VCL it cannot be a statement without braces: such a statement is reported.
@@ -65,7 +98,8 @@ impl Parser<'_, '_> {
         }
         let is_statement = self.at_statement_keyword()
             || (self.kind() == TokenKind::Name
-                && matches!(self.nth(1).kind, TokenKind::Dot | TokenKind::OpenParenthesis | TokenKind::Name));
+                && matches!(self.nth(1).kind, TokenKind::Dot | TokenKind::OpenParenthesis | TokenKind::Name)
+                && !self.replaces_brace());
         if self.kind() == TokenKind::OpenBrace || !is_statement {
             return self.block("block");
         }
@@ -106,7 +140,7 @@ impl Parser<'_, '_> {
         Ok(Block { statements, open: before, close: self.here() })
     }
 
-    fn span_of(&self, statements: &[Statement]) -> crate::source::Span {
+    fn span_of(&self, statements: &[Statement]) -> Span {
         match statements {
             [first, .., last] => first.span.to(last.span),
             [first] => first.span,

@@ -145,6 +145,17 @@ impl Parser<'_, '_> {
         }
         let condition = self.expression_in(Place::Condition)?;
         let span = self.span_from(start);
+        if self.kind() == TokenKind::CloseParenthesis {
+            let place = span.before();
+            let message = "`(` is missing before the condition";
+            self.fail(Diagnostic::new(&rules::MISSING_PARENTHESIS, place, message).mend(
+                "write `(`",
+                place,
+                "(",
+            ));
+            self.bump();
+            return Ok(condition);
+        }
         let message = "a condition stands in parentheses";
         self.report(
             Diagnostic::new(&rules::MISSING_PARENTHESIS, span, message)
@@ -172,10 +183,12 @@ impl Parser<'_, '_> {
         let message = format!("`{}` has no `if` before it", self.word());
         let is_v4_else = self.previous().kind == TokenKind::CloseBrace;
         let diagnostic = Diagnostic::new(&rules::EXPECTED, self.span(), message);
-        self.fail(match is_v4_else {
-            true => diagnostic.note("after `else` no other branch follows"),
-            false => diagnostic,
-        });
+        if !self.follows_invalid {
+            self.fail(match is_v4_else {
+                true => diagnostic.note("after `else` no other branch follows"),
+                false => diagnostic,
+            });
+        }
         match self.continuation() {
             Some(Continuation::ElseIf(spelling)) => self.branch(keyword, Some(spelling)).map(|_| ()),
             _ => self.branch_block(keyword).map(|_| ()),

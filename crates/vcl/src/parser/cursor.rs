@@ -62,6 +62,8 @@ pub(super) enum Place {
     Condition,
     /// An argument of a call.
     Argument,
+    /// The value of a property, after which another property may begin with its dot.
+    Property,
 }
 
 /// A block that was closed by a `}` which, by its indentation, belongs to another block.
@@ -87,6 +89,8 @@ pub(super) struct Parser<'p, 's> {
     pub(super) place: Place,
     /// The token at which the last error was reported: another there is a consequence.
     pub(super) quiet_at: Option<usize>,
+    /// Whether the last statement could not be read, so that a branch after it may have lost its `if`.
+    pub(super) follows_invalid: bool,
     /// The `}` that may follow without a `{`, because blocks were reported as unclosed.
     pub(super) forgiven: usize,
     /// The first block of the current sub whose `}` is less indented than its opening line.
@@ -228,31 +232,47 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Whether the lexer reported a mistake in the previous token, or in one of the next on its line: a quote that is missing
+    /// changes the meaning of all others on the line.
+    pub(super) fn is_near_damage(&self) -> bool {
+        const MOST_TOKENS: usize = 50;
+        let last = self.tokens.len().min(self.at + MOST_TOKENS);
+        let is_on_line = |&at: &usize| at == self.at || !self.token_begins_line(at);
+        let mut line = (self.at..last).take_while(is_on_line);
+        self.previous().is_damaged || line.any(|at| self.tokens[at].is_damaged)
+    }
+
     /// Adds an error at the next token, unless it is the consequence of another.
     pub(super) fn fail(&mut self, diagnostic: Diagnostic) -> Failed {
-        let is_damaged = self.token().is_damaged || self.previous().is_damaged;
-        if !is_damaged && self.quiet_at != Some(self.at) {
+        if !self.is_near_damage() && self.quiet_at != Some(self.at) {
             self.quiet_at = Some(self.at);
             self.report(diagnostic);
         }
         Failed
     }
 
+    /// Whether an error was reported further left on the line of the next token, so that an unexpected token is probably one of
+    /// its consequences.
+    fn follows_failure(&self) -> bool {
+        const MOST_TOKENS: usize = 30;
+        self.quiet_at.is_some_and(|failed| {
+            failed + MOST_TOKENS > self.at && (failed + 1..=self.at).all(|at| !self.token_begins_line(at))
+        })
+    }
+
     /// Fails because the next token is not what the grammar has here.
     pub(super) fn unexpected(&mut self, expected: &str) -> Failed {
+        if self.follows_failure() {
+            return Failed;
+        }
         let found = self.describe(self.token());
-        let diagnostic = match self.kind() {
-            // The end of a line that lacks something is where a person looks.
-            TokenKind::End | TokenKind::CloseBrace | TokenKind::Semicolon => {
-                let place = if self.begins_line() { self.here() } else { self.span() };
-                Diagnostic::new(&rules::EXPECTED, place, format!("expected {expected} before {found}"))
-            }
-            _ => {
-                let message = format!("expected {expected}, found {found}");
-                Diagnostic::new(&rules::EXPECTED, self.span(), message)
-            }
-        };
-        self.fail(diagnostic)
+        // The end of a line that lacks something is where a person looks.
+        let is_unfinished = !matches!(
+            self.previous().kind,
+            TokenKind::Semicolon | TokenKind::OpenBrace | TokenKind::CloseBrace | TokenKind::End
+        );
+        let place = if self.begins_line() && is_unfinished { self.here() } else { self.span() };
+        self.fail(Diagnostic::new(&rules::EXPECTED, place, format!("expected {expected}, found {found}")))
     }
 
     /// The token in words for a message.

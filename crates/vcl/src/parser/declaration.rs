@@ -84,7 +84,7 @@ impl Parser<'_, '_> {
     }
 
     /// The next declaration. It always takes at least one token.
-    fn declaration(&mut self) -> Declaration {
+    pub(super) fn declaration(&mut self) -> Declaration {
         let (start, depth) = (self.at, self.depth);
         let kind = match self.declaration_kind() {
             Ok(kind) => kind,

@@ -64,6 +64,13 @@ impl Parser<'_, '_> {
             (Level::And, TokenKind::And) => LinkOperator::And,
             (Level::Sum, TokenKind::Plus) => LinkOperator::Add,
             (Level::Sum, TokenKind::Minus) => LinkOperator::Subtract,
+            (Level::Sum, TokenKind::Dot) if self.is_joining_dot() => {
+                let span = self.span();
+                let diagnostic =
+                    Diagnostic::new(&rules::UNKNOWN_OPERATOR, span, "texts are not joined with `.`");
+                self.report(diagnostic.mend("write `+`", span, "+"));
+                LinkOperator::Add
+            }
             (Level::Product, TokenKind::Star) => LinkOperator::Multiply,
             (Level::Product, TokenKind::Slash) => LinkOperator::Divide,
             (Level::Product, TokenKind::Percent) => LinkOperator::Remainder,
@@ -107,8 +114,8 @@ impl Parser<'_, '_> {
         let is_operator = self.is_word_operator("and") || self.is_word_operator("or");
         // In VCL 4 a name on a new line begins a statement, whose predecessor lacks its `;`. In VCL 2 it may be a part of
         // a text, unless it looks like a statement.
-        let is_elsewhere =
-            self.begins_line() && (self.is_v4() || self.nth(1).kind == TokenKind::OpenParenthesis);
+        let is_call = self.nth(1).kind == TokenKind::OpenParenthesis && !self.word().starts_with("regsub");
+        let is_elsewhere = self.begins_line() && (self.is_v4() || is_call);
         !is_operator && !is_elsewhere && !self.at_statement_keyword()
     }
 
@@ -124,7 +131,14 @@ impl Parser<'_, '_> {
             && self.nth(1).kind != TokenKind::Dot
             && self.nth(1).kind != TokenKind::OpenParenthesis;
         let found = self.describe(self.token());
+        let is_adjacent = self.previous().end == self.token().start;
+        let splits_string = is_adjacent && matches!(self.previous().kind, TokenKind::String(_));
         let diagnostic = match self.place {
+            _ if splits_string => {
+                let message = "this string ends before the end of its text, at its second `\"`";
+                Diagnostic::new(&rules::EXPECTED, self.previous_span(), message)
+                    .advice("write `{\"…\"}` around a text that contains `\"`")
+            }
             _ if are_words => {
                 Diagnostic::new(&rules::EXPECTED, self.span(), format!("unexpected word {found}"))
                     .note("a text stands in quotes: \"…\"")
@@ -139,7 +153,7 @@ impl Parser<'_, '_> {
                 Diagnostic::new(&rules::MISSING_PLUS, here, message)
                     .advice("write `,` between two arguments, and `+` between parts of a text")
             }
-            Place::Value => {
+            Place::Value | Place::Property => {
                 let message = format!("`+` is missing before {found}");
                 Diagnostic::new(&rules::MISSING_PLUS, here, message).mend(
                     "write `+` between the parts",
@@ -258,7 +272,7 @@ impl Parser<'_, '_> {
         let start = self.at;
         let mut value = self.value()?;
         let depth = self.depth;
-        while self.kind() == TokenKind::Dot && self.nth(1).kind == TokenKind::Name {
+        while self.at_member_dot() && self.nth(1).kind == TokenKind::Name && !self.ends_before_statement() {
             // A chain of members nests as deeply as it is long.
             self.enter()?;
             self.bump();
@@ -284,7 +298,9 @@ impl Parser<'_, '_> {
             TokenKind::Integer | TokenKind::Real => return self.number(),
             TokenKind::Blob => {
                 let span = self.bump().span(self.file);
-                ExpressionKind::Blob(Span::new(self.file, span.start + 1, span.end - 1))
+                let content = Span::new(self.file, span.start + 1, span.end - 1);
+                self.check_base64(content);
+                ExpressionKind::Blob(content)
             }
             TokenKind::Name if !(self.begins_line() && self.at_statement_keyword()) => {
                 let path = self.path("a value")?;

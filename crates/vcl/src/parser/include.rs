@@ -80,10 +80,7 @@ impl Parser<'_, '_> {
         let mut around = std::iter::once(self.file).chain(chain.iter().map(|include| include.file));
         if around.any(|id| sources.file(id).name() == file.name) {
             let message = format!("`{}` includes itself", file.name);
-            let mut diagnostic = Diagnostic::new(&rules::INCLUDE_LOOP, span, message);
-            for include in chain {
-                diagnostic = diagnostic.related(include, "included from here");
-            }
+            let diagnostic = Diagnostic::new(&rules::INCLUDE_LOOP, span, message);
             self.report(diagnostic.advice("remove one of these includes"));
             return None;
         }
@@ -157,6 +154,7 @@ impl<'p, 's> Parser<'p, 's> {
             depth: 0,
             place: Place::Value,
             quiet_at: None,
+            follows_invalid: false,
             forgiven: 0,
             misaligned: None,
         };

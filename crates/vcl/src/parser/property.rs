@@ -6,8 +6,8 @@ use crate::rules;
 use crate::source::Span;
 use crate::token::TokenKind;
 use crate::tree::{
-    DeclarationKind, Director, DirectorMember, Expression, ExpressionKind, Name, Property, PropertyItem,
-    PropertyValue,
+    DeclarationKind, Director, DirectorMember, Expression, ExpressionKind, LinkOperator, Name, Property,
+    PropertyItem, PropertyValue,
 };
 
 /// The properties whose values are durations, in any block.
@@ -138,7 +138,7 @@ impl Parser<'_, '_> {
             let message = format!("the value of `.{}` is missing", name.text);
             return Err(self.fail(Diagnostic::new(&rules::EXPECTED, self.here(), message)));
         }
-        let value = self.expression_in(Place::Value)?;
+        let value = self.expression_in(Place::Property)?;
         self.check_constant(&name, &value);
         self.semicolon()?;
         Ok(Property { name, value: PropertyValue::Constant(value), span: self.span_from(start) })
@@ -203,10 +203,12 @@ impl Parser<'_, '_> {
                 | ExpressionKind::Path(_)
                 | ExpressionKind::Invalid
         );
-        if !is_constant {
+        let is_reported = matches!(&value.kind, ExpressionKind::Chain(chain)
+            if chain.rest.iter().any(|link| link.operator == LinkOperator::SideBySide));
+        if !(is_constant || is_reported && self.is_v4()) {
             let message = format!("the value of `.{}` is computed, and it has to be a constant", name.text);
             self.report(Diagnostic::new(&rules::CONSTANT, value.span, message));
-        } else if self.is_v4() && DURATIONS.contains(&&*name.text) {
+        } else if is_constant && self.is_v4() && DURATIONS.contains(&&*name.text) {
             self.needs_unit(value, &format!("`.{}`", name.text));
         }
     }

@@ -27,17 +27,20 @@ impl Parser<'_, '_> {
             ));
             self.bump();
         }
-        let is_end = matches!(self.kind(), TokenKind::CloseBrace | TokenKind::End);
+        let is_property = self.nth(1).kind == TokenKind::Name && self.nth(2).kind == TokenKind::Assign;
+        let is_end = matches!(self.kind(), TokenKind::CloseBrace | TokenKind::End)
+            || (self.kind() == TokenKind::Dot && is_property);
         if is_end || self.begins_line() || self.at_statement_keyword() {
             let place = self.here();
-            self.fail(
-                Diagnostic::new(
-                    &rules::MISSING_SEMICOLON,
+            // Another mistake at the same token is none of its consequences.
+            if !self.is_near_damage() && self.quiet_at != Some(self.at) {
+                let message = "`;` is missing at the end of this statement";
+                self.report(Diagnostic::new(&rules::MISSING_SEMICOLON, place, message).mend(
+                    "write `;` here",
                     place,
-                    "`;` is missing at the end of this statement",
-                )
-                .mend("write `;` here", place, ";"),
-            );
+                    ";",
+                ));
+            }
             return Ok(());
         }
         if self.kind() == TokenKind::Comma {
@@ -113,12 +116,14 @@ impl Parser<'_, '_> {
     pub(super) fn recover_statement(&mut self) {
         loop {
             match self.kind() {
-                TokenKind::End | TokenKind::CloseBrace => return,
+                TokenKind::End => return,
+                // A brace within a line of other marks is one of the mistakes on the line.
+                TokenKind::CloseBrace if !self.is_inner_brace() => return,
                 TokenKind::Semicolon => {
                     self.bump();
                     return;
                 }
-                TokenKind::OpenBrace => {
+                TokenKind::OpenBrace if !self.is_inner_brace() => {
                     // The block reports what is wrong in it.
                     let _ = self.block("block");
                     return;
@@ -131,6 +136,22 @@ impl Parser<'_, '_> {
                 _ => self.bump(),
             };
         }
+    }
+
+    /// Whether the brace that is next cannot begin or end a block, because of what follows it on its line.
+    fn is_inner_brace(&self) -> bool {
+        let next = (self.at + 1).min(self.tokens.len() - 1);
+        let marks = matches!(
+            self.tokens[next].kind,
+            TokenKind::CloseParenthesis
+                | TokenKind::Comma
+                | TokenKind::Dot
+                | TokenKind::Assign
+                | TokenKind::String(_)
+                | TokenKind::And
+                | TokenKind::Or
+        );
+        marks && !self.token_begins_line(next)
     }
 
     /// Skips to where the next item of a list of entries or properties may begin.

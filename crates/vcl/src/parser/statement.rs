@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::parser::cursor::{Failed, Parse, Parser, Place};
 use crate::parser::words;
 use crate::rules;
+use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::TokenKind;
 use crate::tree::{Assignment, AssignmentOperator, Call, New, Path, Statement, StatementKind, Unset};
@@ -24,6 +25,7 @@ impl Parser<'_, '_> {
             }
         };
         self.depth = depth;
+        self.follows_invalid = matches!(kind, StatementKind::Invalid);
         Statement { kind, span: self.span_from(start) }
     }
 
@@ -95,8 +97,18 @@ impl Parser<'_, '_> {
     }
 
     fn statement_of(&mut self, keyword: &str) -> Parse<StatementKind> {
+        if words::STATEMENTS.contains(&keyword) && keyword == self.nth_word(1) {
+            let span = self.nth(1).span(self.file);
+            let message = format!("`{keyword}` stands twice");
+            self.report(Diagnostic::new(&rules::EXPECTED, span, message).mend(
+                "remove one of them",
+                span,
+                "",
+            ));
+            self.bump();
+        }
         let next = self.nth(1).kind;
-        if matches!(next, TokenKind::Dot | TokenKind::Assign) {
+        if next == TokenKind::Dot || (next == TokenKind::Assign && !words::STATEMENTS.contains(&keyword)) {
             return self.other_statement();
         }
         match keyword {
@@ -167,7 +179,7 @@ impl Parser<'_, '_> {
             {
                 let place = self.here();
                 let message = format!("`=` is missing after `{}`", target.text());
-                self.report(Diagnostic::new(&rules::WRONG_ASSIGNMENT, place, message).mend(
+                self.fail(Diagnostic::new(&rules::WRONG_ASSIGNMENT, place, message).mend(
                     "write `=`",
                     place,
                     " =",
@@ -281,6 +293,29 @@ impl Parser<'_, '_> {
         Ok(path)
     }
 
+    /// Reports two words side by side, which are a declaration of a variable in other languages.
+    fn foreign_statement(&mut self, start: usize, span: Span) -> Failed {
+        let name = self.word().to_owned();
+        let is_declaration = self.nth(1).kind == TokenKind::Assign;
+        let both = span.to(self.span());
+        self.at = start;
+        let diagnostic = match is_declaration {
+            true => {
+                let variable = format!("set req.http.{name}");
+                Diagnostic::new(&rules::FOREIGN_SYNTAX, both, "VCL has no variables of one's own")
+                    .note("values are kept in header fields, or by the module `var`")
+                    .mend(format!("write `{variable} = …`"), both, variable)
+            }
+            false => {
+                let message = format!("no statement begins with `{}`", self.word());
+                Diagnostic::new(&rules::FOREIGN_SYNTAX, span, message)
+            }
+        };
+        let failed = self.fail(diagnostic);
+        self.bump();
+        failed
+    }
+
     /// A call of a function, or something that is no statement.
     fn other_statement(&mut self) -> Parse<StatementKind> {
         let start = self.at;
@@ -314,15 +349,7 @@ impl Parser<'_, '_> {
                 self.semicolon()?;
                 Ok(StatementKind::Invalid)
             }
-            TokenKind::Name if !self.begins_line() => {
-                let message = "VCL has no declarations of variables, and no statement begins with this word";
-                let diagnostic = Diagnostic::new(&rules::FOREIGN_SYNTAX, span, message);
-                self.at = start;
-                let failed =
-                    self.fail(diagnostic.note("values are kept in header fields, such as `req.http.X-Name`"));
-                self.bump();
-                Err(failed)
-            }
+            TokenKind::Name if !self.begins_line() => Err(self.foreign_statement(start, span)),
             _ => {
                 let message = format!("`{}` is no statement", function.text());
                 self.at = start;

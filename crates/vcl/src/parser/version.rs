@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::dialect::{Dialect, Evidence};
-use crate::parser::cursor::{Parse, Parser};
+use crate::parser::cursor::{Failed, Parse, Parser};
 use crate::rules;
 use crate::token::TokenKind;
 use crate::tree::{DeclarationKind, Version};
@@ -92,7 +92,8 @@ impl Parser<'_, '_> {
             _ => None,
         };
         match self.kind() {
-            TokenKind::Real | TokenKind::Integer | TokenKind::String(_) => self.bump(),
+            TokenKind::String(_) => return Err(self.quoted_version()),
+            TokenKind::Real | TokenKind::Integer => self.bump(),
             _ => {
                 return Err(self.fail(
                     Diagnostic::new(&rules::VERSION, self.here(), "the version is missing after `vcl`").mend(
@@ -117,13 +118,8 @@ impl Parser<'_, '_> {
             }
             Some(dialect) if !is_first && dialect > main && main != Dialect::Old => {
                 let message = format!("{dialect} is above the version of the main file, which is {main}");
-                let mut diagnostic = Diagnostic::new(&rules::VERSION, keyword.to(number), message);
-                if let Some(span) = self.session.sources.file(self.file).included_from() {
-                    diagnostic = diagnostic.related(span, "included from here");
-                }
-                self.report(
-                    diagnostic.advice(format!("write `vcl {};` in the main file", &dialect.to_string()[4..])),
-                );
+                let diagnostic = Diagnostic::new(&rules::VERSION, keyword.to(number), message);
+                self.report(diagnostic.advice(format!("write `vcl {};` in the main file", dialect.number())));
             }
             Some(_) => {}
         }
@@ -134,6 +130,20 @@ impl Parser<'_, '_> {
         }
         self.semicolon()?;
         Ok(DeclarationKind::Version(Version { number, dialect }))
+    }
+
+    fn quoted_version(&mut self) -> Failed {
+        let span = self.span();
+        let number = String::from_utf8_lossy(&self.text[span.range()]).trim_matches('"').to_owned();
+        let message = "the version stands without quotes";
+        let failed = self.fail(Diagnostic::new(&rules::VERSION, span, message).mend(
+            format!("write `vcl {number};`"),
+            span,
+            number,
+        ));
+        self.bump();
+        self.eat(TokenKind::Semicolon);
+        failed
     }
 
     fn main_file(&self) -> crate::source::FileId {
