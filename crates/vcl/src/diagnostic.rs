@@ -11,7 +11,8 @@ pub enum Severity {
     Warning,
 }
 
-/// A kind of mistake, defined once. Its name is stable: comments that silence a warning, JSON and the manual use it.
+/// A kind of mistake, defined once. Its name is stable: comments that silence a warning, JSON and the manual
+/// use it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// The name: lower-case words joined by `-`.
@@ -76,7 +77,7 @@ pub struct Diagnostic {
     pub related: Vec<Related>,
     /// Facts that explain the mistake.
     pub notes: Vec<String>,
-    /// What to write instead.
+    /// The correction, if there is one.
     pub mend: Option<Mend>,
 }
 

@@ -1,5 +1,6 @@
 //! The dialects of VCL, and the guess for a file that names none.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A dialect.
@@ -11,6 +12,15 @@ pub enum Dialect {
     V4_0,
     /// VCL 4.1.
     V4_1,
+}
+
+/// The version of a program in an old dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OldVersion {
+    /// VCL 2.
+    V2,
+    /// VCL 3.
+    V3,
 }
 
 impl Dialect {
@@ -85,11 +95,46 @@ const NEW: &[&str] = &[
     "new",
 ];
 
+/// Names that VCL 2 has and VCL 3 has not.
+const ONLY_V2: &[&str] = &[
+    "req.hash",
+    "beresp.cacheable",
+    "obj.cacheable",
+    "obj.prefetch",
+    "vcl_prefetch",
+    "vcl_timeout",
+    "vcl_discard",
+    "purge_url",
+    "purge_hash",
+    "esi",
+    "log",
+];
+
+/// Names that VCL 3 has and VCL 2 has not.
+const ONLY_V3: &[&str] = &[
+    "beresp.do_esi",
+    "beresp.do_gzip",
+    "beresp.do_gunzip",
+    "beresp.do_stream",
+    "beresp.storage",
+    "hash_data",
+    "ban",
+    "ban_url",
+    "hit_for_pass",
+    "import",
+    "fallback",
+    "dns",
+    "vcl_init",
+    "vcl_fini",
+];
+
 /// Counts the evidence for a dialect while the names of a file go by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     old: usize,
     new: usize,
+    only_v2: usize,
+    only_v3: usize,
 }
 
 impl Evidence {
@@ -97,10 +142,21 @@ impl Evidence {
     pub(crate) fn add(&mut self, name: &str) {
         self.old += usize::from(OLD.contains(&name));
         self.new += usize::from(NEW.contains(&name));
+        self.only_v2 += usize::from(ONLY_V2.contains(&name));
+        self.only_v3 += usize::from(ONLY_V3.contains(&name));
     }
 
-    /// The dialect: the old one only if its names prevail.
+    /// The dialect: an old one only if its names prevail.
     pub(crate) fn dialect(self) -> Dialect {
         if self.old > self.new { Dialect::Old } else { Dialect::V4_1 }
+    }
+
+    /// The version of an old program, if its names show it.
+    pub(crate) fn old_version(self) -> Option<OldVersion> {
+        match self.only_v2.cmp(&self.only_v3) {
+            Ordering::Greater => Some(OldVersion::V2),
+            Ordering::Less => Some(OldVersion::V3),
+            Ordering::Equal => None,
+        }
     }
 }

@@ -19,8 +19,8 @@ use crate::source::{Sources, Span};
 /// | `included_from` | list of places: the include statements that lead to the file, the innermost first |
 /// | `mend` | `null`, or `{"text": "…", "edits": [{"at": PLACE, "text": "…"}]}` |
 ///
-/// A place has `file`, `line` and `column` (from 1, in characters), `end_line` and `end_column` (after the last character), and
-/// `start` and `end` in bytes.
+/// A place has `file`, `line` and `column` (from 1, in characters), `end_line` and `end_column` (after the
+/// last character), and `start` and `end` in bytes.
 pub fn to_json(sources: &Sources, diagnostic: &Diagnostic) -> Value {
     let severity = match diagnostic.rule.severity {
         Severity::Error => "error",
@@ -77,12 +77,18 @@ mod tests {
         let file = sources.add("a.vcl", Arc::from("é\nset x".as_bytes()), None);
         let span = Span::new(file, 3, 6);
         let diagnostic = Diagnostic::new(&rules::EXPECTED, span, "bad").mend("write `a`", span.after(), "a");
-        let place = json!({"file": "a.vcl", "line": 2, "column": 1, "end_line": 2, "end_column": 4, "start": 3, "end": 6});
-        let after = json!({"file": "a.vcl", "line": 2, "column": 4, "end_line": 2, "end_column": 4, "start": 6, "end": 6});
+        let place = |columns: [u32; 2], bytes: [u32; 2]| {
+            let [column, end_column] = columns;
+            let [start, end] = bytes;
+            json!({
+                "file": "a.vcl", "line": 2, "column": column, "end_line": 2, "end_column": end_column,
+                "start": start, "end": end,
+            })
+        };
         let expected = json!({
-            "rule": "expected", "severity": "error", "message": "bad", "at": place, "label": null, "related": [],
-            "notes": [], "mend": {"text": "write `a`", "edits": [{"at": after, "text": "a"}]},
-            "included_from": [],
+            "rule": "expected", "severity": "error", "message": "bad", "at": place([1, 4], [3, 6]), "label": null,
+            "related": [], "notes": [], "included_from": [],
+            "mend": {"text": "write `a`", "edits": [{"at": place([4, 4], [6, 6]), "text": "a"}]},
         });
         assert_eq!(to_json(&sources, &diagnostic), expected);
     }

@@ -8,8 +8,8 @@ use crate::rules;
 use crate::token::{Comment, CommentKind, StringKind, TokenKind};
 
 impl Lexer<'_> {
-    /// A string in `"…"`. One that does not end within its line ends before the `;`, `)` or `{` that ends the line, so that
-    /// the rest of the statement is still read.
+    /// A string in `"…"`. One that does not end within its line ends before the `;`, `)` or `{` that ends the
+    /// line, so that the rest of the statement is still read.
     pub(crate) fn short_string(&mut self) {
         let content = self.at + 1;
         let stop = memchr2(b'"', b'\n', &self.text[content..]).map_or(self.text.len(), |at| content + at);
@@ -71,8 +71,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// The end of a string that was meant to go over several lines: its first line ends within it, and the next line that
-    /// has quotes has an odd number of them.
+    /// The end of a string that was meant to go over several lines: its first line ends within it, and the
+    /// next line that has quotes has an odd number of them.
     fn several_lines(&self, content: usize, line_end: usize) -> Option<usize> {
         const MOST_LINES: usize = 30;
         let first = self.text[content..line_end].trim_ascii_end();

@@ -3,7 +3,8 @@
 /// Bounds on a program. Each is an error with its own name if it is reached; what follows is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes of all files together. The largest VCL files in public projects have 500 KB; lists of networks have more.
+    /// The bytes of all files together. The largest VCL files in public projects have 500 KB; lists of
+    /// networks have more.
     pub bytes: usize,
     /// The tokens of all files together, because the tree takes up to 200 bytes for each.
     pub tokens: usize,
@@ -11,8 +12,8 @@ pub struct Limits {
     pub files: usize,
     /// The includes within includes.
     pub include_depth: usize,
-    /// The brackets, blocks, operators and calls within each other. The parser uses the stack for these: a level takes at
-    /// most 8 KB of it without optimisation.
+    /// The brackets, blocks, operators and calls within each other. The parser uses the stack for these, so
+    /// that 100 levels need less than 1 MiB of it.
     pub nesting: usize,
     /// The errors, because later ones are seldom read.
     pub errors: usize,

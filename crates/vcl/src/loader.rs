@@ -37,8 +37,9 @@ pub enum LoadError {
 pub trait Loader {
     /// The file, or the files that match a pattern in the order of their names.
     ///
-    /// MUST return at least one file, or an error. MUST return the same for the same request, so that a program has one
-    /// meaning. The parser does not ask for a file that would exceed its limits on depth and number.
+    /// MUST return at least one file, or an error. MUST return the same for the same request, so that a
+    /// program has one meaning. The parser does not ask for a file that would exceed its limits on depth and
+    /// number.
     fn load(&mut self, request: IncludeRequest<'_>) -> Result<Vec<LoadedFile>, LoadError>;
 }
 

@@ -23,7 +23,8 @@ rules! {
     EXPECTED error "expected" "The grammar allows only certain words at each place.";
     FOREIGN_ENCODING warning "foreign-encoding" "Strings and comments are UTF-8.";
     FOREIGN_QUOTES error "foreign-quotes" "Strings are written in double quotes.";
-    FOREIGN_SYNTAX error "foreign-syntax" "VCL has no syntax of other languages, such as declarations of variables.";
+    FOREIGN_SYNTAX error "foreign-syntax"
+        "VCL has no syntax of other languages, such as declarations of variables.";
     INCLUDE error "include" "An included file can be read.";
     INCLUDE_LOOP error "include-loop" "A file does not include itself, directly or through others.";
     INVALID_UTF8 error "invalid-utf8" "A file is UTF-8 outside of strings and comments.";
@@ -40,14 +41,16 @@ rules! {
     MISSING_SEMICOLON error "missing-semicolon" "A statement ends with `;`.";
     MISSING_SET error "missing-set" "An assignment begins with `set`.";
     MISSING_VERSION error "missing-version" "A program begins with its version, such as `vcl 4.1;`.";
-    NAME_CHARACTER error "name-character" "A name has only ASCII letters, digits, `_` and `-`, and begins with a letter.";
+    NAME_CHARACTER error "name-character"
+        "A name has only ASCII letters, digits, `_` and `-`, and begins with a letter.";
     NESTED_COMMENT error "nested-comment" "Comments do not nest.";
     NUL_BYTE error "nul-byte" "A file has no NUL bytes.";
     NUMBER_RANGE error "number-range" "An integer has at most 15 digits, a real number 12 and 3 decimals.";
     OLD_SYNTAX error "old-syntax" "VCL 4 has no syntax of VCL 2 and 3.";
     STRAY_SEMICOLON error "stray-semicolon" "No `;` stands by itself or after a block.";
     UNCLOSED_BLOCK error "unclosed-block" "Each `{` has its `}`.";
-    UNKNOWN_CHARACTER error "unknown-character" "Only ASCII characters of the grammar stand outside of strings and comments.";
+    UNKNOWN_CHARACTER error "unknown-character"
+        "Only ASCII characters of the grammar stand outside of strings and comments.";
     UNKNOWN_FLAG error "unknown-flag" "Flags of acl are log, table, pedantic and fold; include has glob.";
     UNKNOWN_OPERATOR error "unknown-operator" "VCL has only its own operators.";
     UNKNOWN_STATEMENT error "unknown-statement" "A statement begins with a keyword, or calls a function.";
@@ -56,7 +59,8 @@ rules! {
     UNTERMINATED_C error "unterminated-c" "A block of C ends with `}C`.";
     UNTERMINATED_COMMENT error "unterminated-comment" "A comment ends with `*/`.";
     UNTERMINATED_STRING error "unterminated-string" "A string ends with its closing quote.";
-    VERSION error "version" "The version is 4.0 or 4.1, and an included file has none above that of the main file.";
+    VERSION error "version"
+        "The version is 4.0 or 4.1, and an included file has none above that of the main file.";
     WORD_OPERATOR error "word-operator" "Logical operators are `&&`, `||` and `!`.";
     WRONG_ASSIGNMENT error "wrong-assignment" "Conditions compare with `==`; `set` assigns with `=`.";
 }

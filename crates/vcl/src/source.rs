@@ -53,7 +53,8 @@ impl Span {
     }
 }
 
-/// A line and a column, both from 1; the column in characters. A sequence that is not UTF-8 counts as one character.
+/// A line and a column, both from 1; the column in characters. A sequence that is not UTF-8 counts as one
+/// character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.

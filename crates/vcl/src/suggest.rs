@@ -1,7 +1,7 @@
 //! "Did you mean": the known word that is closest to an unknown one.
 
-/// The candidate probably meant by `word`, if one is near enough: up to a third of its letters wrong, missing, added or
-/// swapped with their neighbour. Case does not count.
+/// The candidate probably meant by `word`, if one is near enough: up to a third of its letters wrong,
+/// missing, added or swapped with their neighbour. Case does not count.
 pub fn closest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // Longer words are not typing errors, and the comparison takes quadratic time.
     const LONGEST: usize = 64;

@@ -1,4 +1,5 @@
-//! Inputs that are no programs: cut, changed and hostile ones. None makes the parser panic, loop or nest without bound.
+//! Inputs that are no programs: cut, changed and hostile ones. None makes the parser panic, loop or nest
+//! without bound.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +50,13 @@ fn programs_with_changed_bytes_are_read() {
 }
 
 #[test]
-fn deep_and_long_texts_are_an_error_in_bounded_time() {
+fn deep_and_long_texts_are_an_error_in_bounded_time_on_a_small_stack() {
+    // The stack of a thread has 2 MiB if nothing else was said.
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(read_deep_and_long_texts);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+fn read_deep_and_long_texts() {
     let million = 1 << 20;
     let inputs: Vec<(&str, Vec<u8>)> = vec![
         ("parentheses", b"(".repeat(million / 2)),

@@ -1,7 +1,8 @@
 //! Programs and the exact diagnostics about them, side by side in `tests/transcripts`.
 //!
-//! A file holds cases. A case begins with `== NAME` and has a program; then, after `-- file NAME`, the text of a file that it
-//! includes; then, after `--`, the diagnostics. `SANDARAC_BLESS=1` writes the diagnostics anew.
+//! A file holds cases. A case begins with `== NAME` and has a program; then, after `-- file NAME`, the text
+//! of a file that it includes; then, after `--`, the diagnostics. `SANDARAC_BLESS=1` writes the diagnostics
+//! anew.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandarac_vcl::{
-    Diagnostic, IncludeRequest, Limits, LoadError, LoadedFile, Loader, Parsed, Span, parse, render,
+    Diagnostic, Edit, IncludeRequest, Limits, LoadError, LoadedFile, Loader, Parsed, Span, apply_edits,
+    parse, render,
 };
 
 /// A case of a transcript.
@@ -119,15 +121,12 @@ fn diagnostics(parsed: &Parsed) -> String {
 
 /// The program with the edits of all diagnostics.
 fn mended(program: &str, parsed: &Parsed) -> String {
-    let mends = parsed.diagnostics.iter().filter_map(|diagnostic| diagnostic.mend.as_ref());
-    let mut edits: Vec<_> = mends.flat_map(|mend| &mend.edits).collect();
+    let mends = parsed.diagnostics.iter().filter_map(|diagnostic| diagnostic.mend.clone());
+    let mut edits: Vec<Edit> = mends.flat_map(|mend| mend.edits).collect();
     // Of two insertions at one place, a `;` comes before the `}` of the block around it.
-    edits.sort_by_key(|edit| (edit.span, edit.text.len()));
-    let mut text = program.to_owned();
-    for edit in edits.into_iter().rev() {
-        text.replace_range(edit.span.range(), &edit.text);
-    }
-    text
+    edits.sort_by_key(|edit| edit.text.len());
+    let text = apply_edits(program.as_bytes(), &edits).expect("edits that do not overlap");
+    String::from_utf8(text).expect("text")
 }
 
 fn transcripts() -> Vec<PathBuf> {

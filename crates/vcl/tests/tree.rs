@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sandarac_vcl::tree::{
     AclItem, Arguments, BackendBody, Block, ComparisonOperator, DeclarationKind, Expression, ExpressionKind,
-    LinkOperator, OldStatement, PropertyItem, PropertyValue, Statement, StatementKind,
+    LinkOperator, OldStatement, Properties, PropertyItem, PropertyValue, Statement, StatementKind,
 };
-use sandarac_vcl::{Dialect, Limits, NoFiles, Parsed, Span, parse};
+use sandarac_vcl::{Dialect, Limits, NoFiles, OldVersion, Parsed, Span, parse};
 
 #[test]
 fn operators_bind_by_precedence() {
@@ -47,6 +47,7 @@ fn operators_bind_by_precedence() {
 fn texts_side_by_side_are_a_chain_in_old_programs() {
     let parsed = read("sub vcl_fetch { set a = \"b\" c {\"d\"} + e\n regsub(f, \"g\", \"h\"); }");
     assert_eq!(parsed.program.dialect, Dialect::Old);
+    assert_eq!(parsed.program.old_version, None);
     let StatementKind::Set(set) = &first_statement(&parsed).kind else { panic!("no assignment") };
     assert_eq!(expression(&parsed, &set.value), "(\"b\" _ c _ {\"d\"} + e _ regsub(f, \"g\", \"h\"))");
 }
@@ -160,6 +161,18 @@ fn directors_have_properties_and_members() {
         "director d dns .list={.port=\"80\" \"192.0.2.0\"/24}",
     ];
     assert_eq!(forms, expected);
+}
+
+#[test]
+fn names_show_the_version_of_an_old_program() {
+    for (text, version) in [
+        ("sub vcl_fetch { if (!beresp.cacheable) { return (pass); } }", Some(OldVersion::V2)),
+        ("import std; sub vcl_fetch { return (hit_for_pass); }", Some(OldVersion::V3)),
+        ("sub vcl_fetch { return (deliver); }", None),
+        ("vcl 4.1; sub vcl_recv { set req.http.A = \"ban\"; }", None),
+    ] {
+        assert_eq!(read(text).program.old_version, version, "{text}");
+    }
 }
 
 #[test]
@@ -358,13 +371,11 @@ fn declaration(parsed: &Parsed, of: &DeclarationKind) -> String {
         DeclarationKind::Sub(sub) => format!("sub {} {}", sub.name.text, block(parsed, &sub.block)),
         DeclarationKind::Unused(path) => format!("unused {}", path.text()),
         DeclarationKind::Director(director) => {
-            let own = director.properties.iter().cloned().map(PropertyItem::Property).collect::<Vec<_>>();
-            let members = director
-                .members
-                .iter()
-                .map(|member| format!(" [{}]", properties(parsed, &member.properties)));
-            let members: String = members.collect();
-            let own = properties(parsed, &own);
+            let items = director.properties.iter().cloned().map(PropertyItem::Property).collect();
+            let own = properties(parsed, &Properties { items, span: director.body });
+            let members = director.members.iter();
+            let members: String =
+                members.map(|member| format!(" [{}]", properties(parsed, &member.properties))).collect();
             format!("director {} {} {own}{members}", director.name.text, director.kind.text)
         }
         DeclarationKind::InlineC => "C".to_owned(),
@@ -372,8 +383,8 @@ fn declaration(parsed: &Parsed, of: &DeclarationKind) -> String {
     }
 }
 
-fn properties(parsed: &Parsed, of: &[PropertyItem]) -> String {
-    let list = of.iter().map(|item| match item {
+fn properties(parsed: &Parsed, of: &Properties) -> String {
+    let list = of.items.iter().map(|item| match item {
         PropertyItem::Property(property) => {
             let value = match &property.value {
                 PropertyValue::Constant(value) => expression(parsed, value),

@@ -20,13 +20,14 @@ impl Parser<'_, '_> {
             flags.push(self.acl_flag()?);
         }
         self.enter()?;
+        let start = self.at;
         let open = self.open_list("acl")?;
         let mut items = Vec::new();
         while !self.list_ends(open, "acl") {
             items.extend(self.acl_item());
         }
         self.depth -= 1;
-        Ok(DeclarationKind::Acl(Acl { name, flags, items }))
+        Ok(DeclarationKind::Acl(Acl { name, flags, items, body: self.span_from(start) }))
     }
 
     fn acl_flag(&mut self) -> Parse<AclFlag> {
@@ -41,7 +42,7 @@ impl Parser<'_, '_> {
             let message = format!("there is no flag `{}` of access lists", name.text);
             let diagnostic = Diagnostic::new(&rules::UNKNOWN_FLAG, name.span, message);
             self.report(match closest(&name.text, FLAGS) {
-                Some(meant) => diagnostic.mend(format!("write `{meant}`"), name.span, meant),
+                Some(meant) => diagnostic.mend(format!("did you mean `{meant}`?"), name.span, meant),
                 None => diagnostic.note("the flags are log, table, pedantic and fold"),
             });
         }
@@ -88,8 +89,12 @@ impl Parser<'_, '_> {
         let start = self.at;
         let mut is_negated = self.eat(TokenKind::Not).is_some();
         let open = self.eat(TokenKind::OpenParenthesis).map(|token| token.span(self.file));
-        if open.is_some() {
-            is_negated |= self.eat(TokenKind::Not).is_some();
+        if self.kind() == TokenKind::Not && open.is_some() {
+            if is_negated {
+                return Err(self.unexpected("an address in quotes"));
+            }
+            self.bump();
+            is_negated = true;
         }
         if matches!(self.kind(), TokenKind::Integer | TokenKind::Real | TokenKind::Name | TokenKind::Colon) {
             let address = self.at;

@@ -9,7 +9,8 @@ use crate::token::TokenKind;
 use crate::tree::{Block, Statement, StatementKind};
 
 impl Parser<'_, '_> {
-    /// Statements in braces. `what` names the block in messages. A missing `{` is added in thought if statements follow.
+    /// Statements in braces. `what` names the block in messages. A missing `{` is added in thought if
+    /// statements follow.
     pub(super) fn block(&mut self, what: &str) -> Parse<Block> {
         self.enter()?;
         let open = match self.eat(TokenKind::OpenBrace) {
@@ -59,7 +60,8 @@ impl Parser<'_, '_> {
         Ok(Block { statements, open, close })
     }
 
-    /// Whether the next token stands in the place of a `{`: it ends its line, and the next line is indented further.
+    /// Whether the next token stands in the place of a `{`: it ends its line, and the next line is indented
+    /// further.
     fn replaces_brace(&self) -> bool {
         let next = (self.at + 1).min(self.tokens.len() - 1);
         let is_mark = !matches!(self.kind(), TokenKind::Semicolon | TokenKind::CloseBrace | TokenKind::End);
@@ -88,7 +90,8 @@ impl Parser<'_, '_> {
         Statement { kind: StatementKind::Invalid, span: self.span_from(start) }
     }
 
-    /// The block after a condition. In VCL it cannot be a statement without braces: such a statement is reported.
+    /// The block after a condition. In VCL it cannot be a statement without braces: such a statement is
+    /// reported.
     pub(super) fn branch_block(&mut self, keyword: usize) -> Parse<Block> {
         if self.kind() == TokenKind::Semicolon && self.nth(1).kind == TokenKind::OpenBrace {
             let span = self.span();

@@ -59,7 +59,7 @@ impl Parser<'_, '_> {
                 let span = self.span();
                 let message = format!("no branch begins with `{word}`");
                 self.report(Diagnostic::new(&rules::UNKNOWN_STATEMENT, span, message).mend(
-                    format!("write `{meant}`"),
+                    format!("did you mean `{meant}`?"),
                     span,
                     meant,
                 ));
@@ -165,7 +165,8 @@ impl Parser<'_, '_> {
         Ok(condition)
     }
 
-    /// Skips the rest of a condition to the `{` of its block; returns `false` if there is none in the statement.
+    /// Skips the rest of a condition to the `{` of its block; returns `false` if there is none in the
+    /// statement.
     fn skip_to_block(&mut self) -> bool {
         loop {
             match self.kind() {

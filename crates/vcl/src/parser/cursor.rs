@@ -1,9 +1,10 @@
-//! The state of a parser: the tokens of one file, the place among them, and what all files of a program share.
+//! The state of a parser: the tokens of one file, the place among them, and what all files of a program
+//! share.
 
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, OldVersion};
 use crate::limits::Limits;
 use crate::loader::Loader;
 use crate::rules;
@@ -34,6 +35,8 @@ pub(super) struct Session<'s> {
     pub(super) is_stopped: bool,
     /// The dialect of the main file.
     pub(super) main_dialect: Dialect,
+    /// The version of a main file in an old dialect, if its names show it.
+    pub(super) old_version: Option<OldVersion>,
 }
 
 impl Session<'_> {
@@ -133,7 +136,8 @@ impl Parser<'_, '_> {
         (self.kind() == kind).then(|| self.bump())
     }
 
-    /// The text of a token. Texts of strings and unknown characters may be cut, because they need not be UTF-8.
+    /// The text of a token. Texts of strings and unknown characters may be cut, because they need not be
+    /// UTF-8.
     pub(super) fn text_of(&self, token: Token) -> &str {
         let bytes = &self.text[token.start as usize..token.end as usize];
         bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
@@ -232,8 +236,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether the lexer reported a mistake in the previous token, or in one of the next on its line: a quote that is missing
-    /// changes the meaning of all others on the line.
+    /// Whether the lexer reported a mistake in the previous token, or in one of the next on its line: a quote
+    /// that is missing changes the meaning of all others on the line.
     pub(super) fn is_near_damage(&self) -> bool {
         const MOST_TOKENS: usize = 50;
         let last = self.tokens.len().min(self.at + MOST_TOKENS);
@@ -251,8 +255,8 @@ impl Parser<'_, '_> {
         Failed
     }
 
-    /// Whether an error was reported further left on the line of the next token, so that an unexpected token is probably one of
-    /// its consequences.
+    /// Whether an error was reported further left on the line of the next token, so that an unexpected token
+    /// is probably one of its consequences.
     fn follows_failure(&self) -> bool {
         const MOST_TOKENS: usize = 30;
         self.quiet_at.is_some_and(|failed| {

@@ -44,7 +44,8 @@ impl Parser<'_, '_> {
         declarations
     }
 
-    /// Reads statements that stand outside of subs, and the `}` after them. There is one error for all of them.
+    /// Reads statements that stand outside of subs, and the `}` after them. There is one error for all of
+    /// them.
     fn statements_outside(&mut self, last_block: Option<LastBlock>) {
         let span = self.span();
         let is_brace = self.kind() == TokenKind::CloseBrace;
@@ -144,6 +145,7 @@ impl Parser<'_, '_> {
     /// The keyword meant by a word that begins no declaration.
     fn meant_declaration(&mut self, word: &str) -> Parse<String> {
         let meant = match word {
+            _ if self.nth(1).kind == TokenKind::Real => Some("vcl"),
             "function" | "subroutine" | "def" | "fn" | "procedure" => Some("sub"),
             "server" | "upstream" => Some("backend"),
             "healthcheck" => Some("probe"),
@@ -155,7 +157,7 @@ impl Parser<'_, '_> {
         let diagnostic = Diagnostic::new(&rules::UNKNOWN_DECLARATION, span, message);
         match meant {
             Some(meant) => {
-                self.report(diagnostic.mend(format!("write `{meant}`"), span, meant));
+                self.report(diagnostic.mend(format!("did you mean `{meant}`?"), span, meant));
                 Ok(meant.to_owned())
             }
             None => {

@@ -112,8 +112,8 @@ impl Parser<'_, '_> {
             return true;
         }
         let is_operator = self.is_word_operator("and") || self.is_word_operator("or");
-        // In VCL 4 a name on a new line begins a statement, whose predecessor lacks its `;`. In VCL 2 it may be a part of
-        // a text, unless it looks like a statement.
+        // In VCL 4 a name on a new line begins a statement, whose predecessor lacks its `;`. In VCL 2 it may
+        // be a part of a text, unless it looks like a statement.
         let is_call = self.nth(1).kind == TokenKind::OpenParenthesis && !self.word().starts_with("regsub");
         let is_elsewhere = self.begins_line() && (self.is_v4() || is_call);
         !is_operator && !is_elsewhere && !self.at_statement_keyword()

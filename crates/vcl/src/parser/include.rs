@@ -23,7 +23,7 @@ impl Parser<'_, '_> {
                 let message = format!("there is no flag `{}` of `include`", name.text);
                 let diagnostic = Diagnostic::new(&rules::UNKNOWN_FLAG, name.span, message);
                 self.report(match closest(&name.text, ["glob"]) {
-                    Some(meant) => diagnostic.mend(format!("write `{meant}`"), name.span, meant),
+                    Some(meant) => diagnostic.mend(format!("did you mean `{meant}`?"), name.span, meant),
                     None => diagnostic.note("the only flag is `+glob`"),
                 });
             }

@@ -107,7 +107,8 @@ impl Parser<'_, '_> {
         self.token_begins_line(next) && words::begins_statement(self.nth_word(1), self.is_v4())
     }
 
-    /// Whether a `:` is next that stands for a `.`, or begins a part of a field as in Fastly's dialect; it is reported.
+    /// Whether a `:` is next that stands for a `.`, or begins a part of a field as in Fastly's dialect; it is
+    /// reported.
     fn at_misplaced_colon(&mut self, names: &[Name]) -> bool {
         let (colon, next) = (self.token(), self.nth(1));
         let is_adjacent = self.previous().end == colon.start && colon.end == next.start;
@@ -130,7 +131,8 @@ impl Parser<'_, '_> {
         true
     }
 
-    /// Whether the `.` that is next is meant to join texts, as in PHP: blanks stand around it, and a text follows.
+    /// Whether the `.` that is next is meant to join texts, as in PHP: blanks stand around it, and a text
+    /// follows.
     pub(super) fn is_joining_dot(&self) -> bool {
         const ROOTS: &[&str] =
             &["req", "bereq", "beresp", "resp", "obj", "client", "server", "local", "remote", "now", "std"];

@@ -1,8 +1,9 @@
 //! Tokens to the syntax tree, by recursive descent with recovery.
 //!
-//! A mistake is reported once, at the place where a person looks for it: a missing `;` at the end of the line that lacks it.
-//! Reading goes on as if the mistake were mended, or at the next statement, entry or declaration, so that other mistakes are
-//! found too. [`crate::Limits`] bound the memory and the depth of recursion.
+//! A mistake is reported once, at the place where a person looks for it: a missing `;` at the end of the line
+//! that lacks it. Reading goes on as if the mistake were mended, or at the next statement, entry or
+//! declaration, so that other mistakes are found too. [`crate::Limits`] bound the memory and the depth of
+//! recursion.
 
 mod acl;
 mod block;
@@ -65,6 +66,7 @@ pub fn parse(name: &str, text: Arc<[u8]>, loader: &mut dyn Loader, limits: Limit
         errors: 0,
         is_stopped: false,
         main_dialect: Dialect::V4_1,
+        old_version: None,
     };
     let is_large = text.len() > limits.bytes;
     let text = if is_large { Arc::default() } else { text };
@@ -81,7 +83,7 @@ pub fn parse(name: &str, text: Arc<[u8]>, loader: &mut dyn Loader, limits: Limit
         parser.session.main_dialect = parser.dialect;
     }
     let declarations = parser.declarations();
-    let program = Program { dialect: session.main_dialect, declarations };
+    let program = Program { dialect: session.main_dialect, old_version: session.old_version, declarations };
     let Session { sources, mut comments, mut diagnostics, .. } = session;
     comments.sort_by_key(|comment| comment.span);
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));

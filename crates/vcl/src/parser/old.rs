@@ -1,4 +1,5 @@
-//! Statements that only VCL 2 and 3 have. In VCL 4 they are reported with what to write instead, and read as well.
+//! Statements that only VCL 2 and 3 have. In VCL 4 they are reported with what to write instead, and read as
+//! well.
 
 use crate::diagnostic::Diagnostic;
 use crate::parser::cursor::{Parse, Parser, Place};

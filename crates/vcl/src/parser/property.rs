@@ -6,8 +6,8 @@ use crate::rules;
 use crate::source::Span;
 use crate::token::TokenKind;
 use crate::tree::{
-    DeclarationKind, Director, DirectorMember, Expression, ExpressionKind, LinkOperator, Name, Property,
-    PropertyItem, PropertyValue,
+    DeclarationKind, Director, DirectorMember, Expression, ExpressionKind, LinkOperator, Name, Properties,
+    Property, PropertyItem, PropertyValue,
 };
 
 /// The properties whose values are durations, in any block.
@@ -24,15 +24,16 @@ const DURATIONS: &[&str] = &[
 
 impl Parser<'_, '_> {
     /// Properties in braces. `what` names the block in messages.
-    pub(super) fn properties(&mut self, what: &str) -> Parse<Vec<PropertyItem>> {
+    pub(super) fn properties(&mut self, what: &str) -> Parse<Properties> {
         self.enter()?;
+        let start = self.at;
         let open = self.open_list(what)?;
         let mut items = Vec::new();
         while !self.list_ends(open, what) {
             items.extend(self.property_item());
         }
         self.depth -= 1;
-        Ok(items)
+        Ok(Properties { items, span: self.span_from(start) })
     }
 
     /// Takes the `{` of a list of entries or properties. A missing one is added in thought if entries follow.
@@ -235,18 +236,19 @@ impl Parser<'_, '_> {
             );
         }
         self.enter()?;
+        let start = self.at;
         let open = self.open_list("director")?;
         let (mut properties, mut members) = (Vec::new(), Vec::new());
         while !self.list_ends(open, "director") {
-            let start = self.at;
             if self.kind() == TokenKind::OpenBrace {
                 let properties = self.properties("member")?;
-                members.push(DirectorMember { properties, span: self.span_from(start) });
+                members.push(DirectorMember { properties });
             } else if let Some(PropertyItem::Property(property)) = self.property_item() {
                 properties.push(property);
             }
         }
         self.depth -= 1;
-        Ok(DeclarationKind::Director(Director { name, kind, properties, members }))
+        let body = self.span_from(start);
+        Ok(DeclarationKind::Director(Director { name, kind, properties, members, body }))
     }
 }

@@ -8,8 +8,8 @@ use crate::source::Span;
 use crate::token::TokenKind;
 
 impl Parser<'_, '_> {
-    /// Takes the `;` at the end of a statement. A missing one is reported at the end of its line, and reading goes on as if
-    /// it were there.
+    /// Takes the `;` at the end of a statement. A missing one is reported at the end of its line, and reading
+    /// goes on as if it were there.
     pub(super) fn semicolon(&mut self) -> Parse<()> {
         loop {
             if self.eat(TokenKind::Semicolon).is_some() {
@@ -60,8 +60,8 @@ impl Parser<'_, '_> {
         Err(self.unexpected("`;`"))
     }
 
-    /// Takes the `)` that belongs to the `(` at `open`. A missing one is added in thought where the statement or the
-    /// condition ends.
+    /// Takes the `)` that belongs to the `(` at `open`. A missing one is added in thought where the statement
+    /// or the condition ends.
     pub(super) fn close_parenthesis(&mut self, open: Span) -> Parse<()> {
         if self.eat(TokenKind::CloseParenthesis).is_some() {
             return Ok(());
@@ -215,8 +215,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reports that the block of `what` which began at `open` does not end before the next token. The mistake is shown at
-    /// the `{`, because the place of its `}` is a guess.
+    /// Reports that the block of `what` which began at `open` does not end before the next token. The mistake
+    /// is shown at the `{`, because the place of its `}` is a guess.
     pub(super) fn unclosed(&mut self, open: Span, what: &str) -> Failed {
         self.forgiven += 1;
         // The first block that ended at the `}` of another lacks its own.

@@ -53,7 +53,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The word that the statement begins with; for a misspelt keyword, the keyword that was meant, with an error.
+    /// The word that the statement begins with; for a misspelt keyword, the keyword that was meant, with an
+    /// error.
     fn keyword(&mut self) -> String {
         let word = self.word().to_owned();
         let next = self.nth(1);
@@ -89,7 +90,7 @@ impl Parser<'_, '_> {
         let span = self.span();
         let message = format!("no statement begins with `{word}`");
         self.report(Diagnostic::new(&rules::UNKNOWN_STATEMENT, span, message).mend(
-            format!("write `{meant}`"),
+            format!("did you mean `{meant}`?"),
             span,
             meant,
         ));

@@ -8,8 +8,8 @@ use crate::token::TokenKind;
 use crate::tree::{DeclarationKind, Version};
 
 impl Parser<'_, '_> {
-    /// Sets the dialect from the version line, or guesses it from the names in the file. A main file of VCL 4 without a
-    /// version line is reported.
+    /// Sets the dialect from the version line, or guesses it from the names in the file. A main file of VCL 4
+    /// without a version line is reported.
     pub(super) fn determine_dialect(&mut self, is_main: bool) {
         if self.at_word("vcl") && self.nth(1).kind != TokenKind::Dot {
             self.dialect = Dialect::V4_1;
@@ -17,7 +17,12 @@ impl Parser<'_, '_> {
             let later = self.later_version();
             self.dialect = match later {
                 Some(_) => Dialect::V4_1,
-                None => self.guess(),
+                None => {
+                    let evidence = self.evidence();
+                    let dialect = evidence.dialect();
+                    self.session.old_version = evidence.old_version().filter(|_| dialect == Dialect::Old);
+                    dialect
+                }
             };
             if self.is_v4() {
                 self.missing_version(later);
@@ -25,11 +30,11 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The index of a version line that is not the first declaration.
+    /// The index of a version line that is not the first declaration, or whose keyword is misspelt.
     fn later_version(&self) -> Option<usize> {
         (0..self.tokens.len() - 1).find(|&at| {
             self.tokens[at].kind == TokenKind::Name
-                && self.text_of(self.tokens[at]).eq_ignore_ascii_case("vcl")
+                && (at == 0 || self.text_of(self.tokens[at]) == "vcl")
                 && matches!(self.tokens[at + 1].kind, TokenKind::Real | TokenKind::Integer)
         })
     }
@@ -59,7 +64,7 @@ impl Parser<'_, '_> {
         self.report(diagnostic);
     }
 
-    fn guess(&self) -> Dialect {
+    fn evidence(&self) -> Evidence {
         let mut evidence = Evidence::default();
         let mut at = 0;
         while at < self.tokens.len() {
@@ -79,7 +84,7 @@ impl Parser<'_, '_> {
             evidence.add(std::str::from_utf8(&self.text[bytes]).unwrap_or_default());
             at += 1;
         }
-        evidence.dialect()
+        evidence
     }
 
     /// `vcl 4.1;`

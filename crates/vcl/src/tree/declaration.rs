@@ -76,7 +76,7 @@ pub enum BackendBody {
     /// `none`: a backend that fails every request.
     None,
     /// The properties in braces.
-    Properties(Vec<PropertyItem>),
+    Properties(Properties),
 }
 
 /// A health probe.
@@ -85,7 +85,16 @@ pub struct Probe {
     /// The name.
     pub name: Name,
     /// The properties.
-    pub properties: Vec<PropertyItem>,
+    pub properties: Properties,
+}
+
+/// Properties in braces.
+#[derive(Clone, Debug)]
+pub struct Properties {
+    /// The properties in order.
+    pub items: Vec<PropertyItem>,
+    /// From `{` to `}`.
+    pub span: Span,
 }
 
 /// An item of a block of properties.
@@ -118,7 +127,7 @@ pub enum PropertyValue {
     /// Strings side by side, as in `.request`; at least two.
     Strings(Vec<StringLiteral>),
     /// Properties in braces: a probe, or in VCL 2 and 3 a backend or a list.
-    Block(Vec<PropertyItem>),
+    Block(Properties),
     /// A value that could not be read. It was reported.
     Invalid,
 }
@@ -132,6 +141,8 @@ pub struct Acl {
     pub flags: Vec<AclFlag>,
     /// The entries.
     pub items: Vec<AclItem>,
+    /// From `{` to `}`.
+    pub body: Span,
 }
 
 /// A flag, such as `+log` or `-pedantic`.
@@ -198,13 +209,13 @@ pub struct Director {
     pub properties: Vec<Property>,
     /// The members in order.
     pub members: Vec<DirectorMember>,
+    /// From `{` to `}`.
+    pub body: Span,
 }
 
 /// A member of a director.
 #[derive(Clone, Debug)]
 pub struct DirectorMember {
     /// The properties: `.backend`, as a name or as a block, and `.weight`.
-    pub properties: Vec<PropertyItem>,
-    /// From `{` to `}`.
-    pub span: Span,
+    pub properties: Properties,
 }

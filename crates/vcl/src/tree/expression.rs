@@ -106,7 +106,8 @@ pub enum ExpressionKind {
     Path(Path),
     /// A call of a function or method by its path.
     Call(Call),
-    /// A property or method of a value that is no path, such as `("a" + "b").upper()` or `pool.backend().name`.
+    /// A property or method of a value that is no path, such as `("a" + "b").upper()` or
+    /// `pool.backend().name`.
     Member(Box<MemberAccess>),
     /// An expression in parentheses.
     Parenthesized(Box<Expression>),

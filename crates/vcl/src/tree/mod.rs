@@ -6,7 +6,7 @@ mod statement;
 
 pub use declaration::{
     Acl, AclEntry, AclFlag, AclItem, AclMask, Backend, BackendBody, Declaration, DeclarationKind, Director,
-    DirectorMember, Import, Probe, Property, PropertyItem, PropertyValue, Sub, Version,
+    DirectorMember, Import, Probe, Properties, Property, PropertyItem, PropertyValue, Sub, Version,
 };
 pub use expression::{
     Argument, Arguments, Call, Chain, ChainLink, Comparison, ComparisonOperator, Expression, ExpressionKind,
@@ -17,13 +17,15 @@ pub use statement::{
     New, OldStatement, Return, Statement, StatementKind, Unset,
 };
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, OldVersion};
 
 /// A program: the main file, with the files that it includes in the places of their include statements.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The dialect of the main file. A file that it includes may have another, see [`Version`].
     pub dialect: Dialect,
+    /// The version of an old program; `None` if its names do not show it, and for VCL 4.
+    pub old_version: Option<OldVersion>,
     /// The declarations of the main file in its order.
     pub declarations: Vec<Declaration>,
 }
