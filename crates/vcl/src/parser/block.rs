@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
 
     /// Whether the next token stands in the place of a `{`: it ends its line, and the next line is indented
     /// further.
-    fn replaces_brace(&self) -> bool {
+    pub(super) fn replaces_brace(&self) -> bool {
         let next = (self.at + 1).min(self.tokens.len() - 1);
         let is_mark = !matches!(self.kind(), TokenKind::Semicolon | TokenKind::CloseBrace | TokenKind::End);
         let next_span = self.tokens[next].span(self.file);
@@ -170,7 +170,8 @@ impl Parser<'_, '_> {
         let word = self.word();
         let next = self.nth(1).kind;
         match word {
-            "" | "include" | "unused" => false,
+            "" => false,
+            _ if words::DECLARATIONS.contains(&word) => false,
             _ => {
                 words::begins_statement(word, self.is_v4())
                     || matches!(next, TokenKind::Dot | TokenKind::OpenParenthesis)

@@ -22,15 +22,18 @@ impl Parser<'_, '_> {
     pub(super) fn declarations(&mut self) -> Vec<Declaration> {
         let mut declarations = Vec::new();
         let mut last_block = None;
+        let mut follows_outside = false;
         while self.kind() != TokenKind::End {
             let start = self.at;
             self.misaligned = None;
-            if self.kind() == TokenKind::CloseBrace || self.is_statement_start() {
-                self.statements_outside(last_block);
+            if self.is_inner_start() {
+                self.inner_parts(last_block, follows_outside);
+                follows_outside = true;
                 declarations
                     .push(Declaration { kind: DeclarationKind::Invalid, span: self.span_from(start) });
                 continue;
             }
+            follows_outside = false;
             let declaration = self.declaration();
             if self.previous().kind == TokenKind::CloseBrace {
                 let close = self.previous_span();
@@ -44,43 +47,65 @@ impl Parser<'_, '_> {
         declarations
     }
 
-    /// Reads statements that stand outside of subs, and the `}` after them. There is one error for all of
-    /// them.
-    fn statements_outside(&mut self, last_block: Option<LastBlock>) {
-        let span = self.span();
-        let is_brace = self.kind() == TokenKind::CloseBrace;
-        let diagnostic = match last_block {
-            Some(LastBlock { close, is_suspect: true }) => {
-                let message = "this `}` ends the declaration, although the lines after it belong to it";
-                Diagnostic::new(&rules::UNOPENED_BLOCK, close, message).mend("remove it", close, "")
-            }
-            _ if is_brace => {
-                let message = "this `}` has no `{`";
-                Diagnostic::new(&rules::UNOPENED_BLOCK, span, message).mend("remove it", span, "")
-            }
-            Some(LastBlock { close, .. }) => {
-                let message = format!("`{}` stands outside of a sub", self.word());
-                Diagnostic::new(&rules::MISPLACED, span, message)
-                    .related(close, "the declaration before it ends here")
-                    .advice("move it into a sub")
-            }
-            None => {
-                let message = format!("`{}` stands outside of a sub", self.word());
-                Diagnostic::new(&rules::MISPLACED, span, message)
-                    .advice("write it in a sub, such as `sub vcl_recv { … }`")
-            }
-        };
-        if is_brace && self.forgiven > 0 {
+    /// Whether the next token belongs within a declaration: a statement, a property, an entry or a brace.
+    fn is_inner_start(&self) -> bool {
+        let is_mark = matches!(
+            self.kind(),
+            TokenKind::CloseBrace | TokenKind::OpenBrace | TokenKind::Dot | TokenKind::String(_)
+        );
+        is_mark || self.is_statement_start()
+    }
+
+    /// Reads statements, properties and entries that stand outside of declarations, and the `}` after them.
+    /// There is one error for all of them, and none if others were reported directly before.
+    fn inner_parts(&mut self, last_block: Option<LastBlock>, follows_outside: bool) {
+        if self.kind() == TokenKind::CloseBrace && self.forgiven > 0 {
             self.forgiven -= 1;
             self.bump();
             return;
         }
-        self.fail(diagnostic);
+        if !follows_outside {
+            self.fail(self.outside(last_block));
+        }
         while self.kind() != TokenKind::End && !self.at_declaration() {
-            if self.eat(TokenKind::CloseBrace).is_some() {
-                return;
+            match self.kind() {
+                TokenKind::CloseBrace => {
+                    self.bump();
+                    return;
+                }
+                TokenKind::Name => drop(self.statement()),
+                TokenKind::OpenBrace => self.skip_block(),
+                _ => {
+                    self.bump();
+                    self.recover_item();
+                }
             }
-            self.statement();
+        }
+    }
+
+    /// The error about a part of a declaration that stands outside of one.
+    fn outside(&self, last_block: Option<LastBlock>) -> Diagnostic {
+        let span = self.span();
+        let (place, keyword) = match self.kind() {
+            TokenKind::Name => ("a sub", "sub vcl_recv"),
+            TokenKind::Dot => ("a backend or probe", "backend default"),
+            _ => ("a declaration", "acl NAME"),
+        };
+        let message = format!("{} stands outside of {place}", self.describe(self.token()));
+        match last_block {
+            Some(LastBlock { close, is_suspect: true }) => {
+                let message = "this `}` ends the declaration, although the lines after it belong to it";
+                Diagnostic::new(&rules::UNOPENED_BLOCK, close, message).mend("remove it", close, "")
+            }
+            _ if self.kind() == TokenKind::CloseBrace => {
+                let message = "this `}` has no `{`";
+                Diagnostic::new(&rules::UNOPENED_BLOCK, span, message).mend("remove it", span, "")
+            }
+            Some(LastBlock { close, .. }) => Diagnostic::new(&rules::MISPLACED, span, message)
+                .related(close, "the declaration before it ends here")
+                .advice(format!("move it into {place}")),
+            None => Diagnostic::new(&rules::MISPLACED, span, message)
+                .advice(format!("write it in {place}, such as `{keyword} {{ … }}`")),
         }
     }
 

@@ -53,7 +53,13 @@ impl Parser<'_, '_> {
             );
             return Ok(place);
         }
-        Err(self.unexpected("`{`"))
+        let place = self.here();
+        let failed = self.unexpected("`{`");
+        if !self.replaces_brace() {
+            return Err(failed);
+        }
+        self.bump();
+        Ok(place)
     }
 
     /// Takes the `}` of a list if it is next; also `true`, with an error, where the list ends without one.

@@ -66,6 +66,19 @@ impl Parser<'_, '_> {
         if self.eat(TokenKind::CloseParenthesis).is_some() {
             return Ok(());
         }
+        let follows = (self.at + 1).min(self.tokens.len() - 1);
+        if self.kind() == TokenKind::CloseBrace
+            && matches!(self.tokens[follows].kind, TokenKind::OpenBrace | TokenKind::Semicolon)
+            && !self.begins_line()
+            && !self.token_begins_line(follows)
+        {
+            let span = self.span();
+            let message = "`}` stands in the place of `)`";
+            let diagnostic = Diagnostic::new(&rules::MISSING_PARENTHESIS, span, message);
+            self.fail(diagnostic.related(open, "opened here").mend("write `)`", span, ")"));
+            self.bump();
+            return Ok(());
+        }
         let ends = matches!(
             self.kind(),
             TokenKind::Semicolon | TokenKind::OpenBrace | TokenKind::CloseBrace | TokenKind::End
