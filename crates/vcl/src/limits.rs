@@ -3,8 +3,8 @@
 /// Bounds on a program. Each is an error with its own name if it is reached; what follows is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes of all files together. The largest of 293 files in public projects has 10 417 lines; lists of
-    /// networks have more.
+    /// The bytes of all files together. The largest of 293 files in public projects has 10 417 lines; lists
+    /// of networks have more.
     pub bytes: usize,
     /// The tokens of all files together, because the tree takes up to 120 bytes for each.
     pub tokens: usize,

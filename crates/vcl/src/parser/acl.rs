@@ -3,6 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::parser::cursor::{Failed, Parse, Parser};
 use crate::rules;
+use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::TokenKind;
 use crate::tree::{Acl, AclEntry, AclFlag, AclItem, AclMask, DeclarationKind};
@@ -134,7 +135,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn acl_mask(&mut self, slash: crate::source::Span) -> Parse<AclMask> {
+    fn acl_mask(&mut self, slash: Span) -> Parse<AclMask> {
         let token = self.token();
         let span = self.span();
         match token.kind {

@@ -9,7 +9,7 @@ use crate::token::TokenKind;
 use crate::tree::{Block, Statement, StatementKind};
 
 impl Parser<'_, '_> {
-    /// Statements in braces. `what` names the block in messages. A missing `{` is added in thought if
+    /// Statements in braces. `what` names the block in messages. A missing `{` is reported and assumed if
     /// statements follow.
     pub(super) fn block(&mut self, what: &str) -> Parse<Block> {
         self.enter()?;

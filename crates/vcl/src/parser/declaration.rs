@@ -276,8 +276,6 @@ impl Parser<'_, '_> {
             ));
         }
         let block = self.block("sub")?;
-        // Blocks and statements that were read in thought leave their marks to this sub.
-        self.misaligned = None;
         Ok(DeclarationKind::Sub(Sub { name, block }))
     }
 }

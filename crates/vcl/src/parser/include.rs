@@ -113,7 +113,6 @@ impl Parser<'_, '_> {
         let mut parser = Parser::open(self.session, file);
         parser.dialect = self.dialect;
         parser.depth = self.depth;
-        parser.determine_dialect(false);
         let list = items(&mut parser);
         self.depth -= 1;
         if self.session.is_stopped {

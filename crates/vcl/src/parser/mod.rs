@@ -31,7 +31,7 @@ use crate::loader::Loader;
 use crate::rules;
 use crate::source::{Sources, Span};
 use crate::token::Comment;
-use crate::tree::Program;
+use crate::tree::{Declaration, DeclarationKind, Program};
 
 /// A program that was read, however many mistakes it has.
 #[derive(Clone, Debug)]
@@ -78,14 +78,28 @@ pub fn parse(name: &str, text: Arc<[u8]>, loader: &mut dyn Loader, limits: Limit
         session.is_stopped = true;
     }
     let mut parser = Parser::open(&mut session, main);
-    if !parser.session.is_stopped {
-        parser.determine_dialect(true);
-        parser.session.main_dialect = parser.dialect;
-    }
+    let missing_version = if parser.session.is_stopped { None } else { parser.determine_dialect() };
     let declarations = parser.declarations();
-    let program = Program { dialect: session.main_dialect, old_version: session.old_version, declarations };
+    let included_version = match missing_version {
+        Some(_) => leading_version(&declarations),
+        None => None,
+    };
+    if let (None, Some(missing)) = (included_version, missing_version) {
+        session.add(missing);
+    }
+    let dialect = included_version.unwrap_or(session.main_dialect);
+    let program = Program { dialect, old_version: session.old_version, declarations };
     let Session { sources, mut comments, mut diagnostics, .. } = session;
     comments.sort_by_key(|comment| comment.span);
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));
     Parsed { sources, program, comments, diagnostics }
+}
+
+/// The dialect of a version line that comes first, also in a file that is included first.
+fn leading_version(declarations: &[Declaration]) -> Option<Dialect> {
+    match &declarations.first()?.kind {
+        DeclarationKind::Version(version) => Some(version.dialect),
+        DeclarationKind::Include(include) => leading_version(&include.parts.first()?.items),
+        _ => None,
+    }
 }

@@ -6,7 +6,7 @@ use crate::parser::cursor::{Parse, Parser, Place};
 use crate::parser::words;
 use crate::rules;
 use crate::token::TokenKind;
-use crate::tree::{OldStatement, StatementKind};
+use crate::tree::{Expression, OldStatement, StatementKind};
 
 impl Parser<'_, '_> {
     /// Whether a statement that only VCL 2 and 3 have begins here with `keyword`.
@@ -74,7 +74,7 @@ impl Parser<'_, '_> {
     /// Reports an old statement, whose first token has the index `start`, in VCL 4.
     fn report_old(&mut self, start: usize, statement: &OldStatement) {
         let span = self.span_from(start);
-        let written = |expression: &crate::tree::Expression| {
+        let written = |expression: &Expression| {
             String::from_utf8_lossy(&self.text[expression.span.range()]).into_owned()
         };
         let (word, replacement) = match statement {

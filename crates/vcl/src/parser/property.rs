@@ -36,7 +36,8 @@ impl Parser<'_, '_> {
         Ok(Properties { items, span: self.span_from(start) })
     }
 
-    /// Takes the `{` of a list of entries or properties. A missing one is added in thought if entries follow.
+    /// Takes the `{` of a list of entries or properties. A missing one is reported and assumed if entries
+    /// follow.
     pub(super) fn open_list(&mut self, what: &str) -> Parse<Span> {
         if let Some(token) = self.eat(TokenKind::OpenBrace) {
             return Ok(token.span(self.file));

@@ -1,4 +1,4 @@
-//! Missing marks that are added in thought, and the places where reading goes on after a mistake.
+//! Marks that are missing and assumed, and the places where reading goes on after a mistake.
 
 use crate::diagnostic::Diagnostic;
 use crate::parser::cursor::{Failed, Misaligned, Parse, Parser};
@@ -60,8 +60,8 @@ impl Parser<'_, '_> {
         Err(self.unexpected("`;`"))
     }
 
-    /// Takes the `)` that belongs to the `(` at `open`. A missing one is added in thought where the statement
-    /// or the condition ends.
+    /// Takes the `)` that belongs to the `(` at `open`. A missing one is reported and assumed where the
+    /// statement or the condition ends.
     pub(super) fn close_parenthesis(&mut self, open: Span) -> Parse<()> {
         if self.eat(TokenKind::CloseParenthesis).is_some() {
             return Ok(());

@@ -4,34 +4,33 @@ use crate::diagnostic::Diagnostic;
 use crate::dialect::{Dialect, Evidence};
 use crate::parser::cursor::{Failed, Parse, Parser};
 use crate::rules;
+use crate::source::FileId;
 use crate::token::TokenKind;
 use crate::tree::{DeclarationKind, Version};
 
 impl Parser<'_, '_> {
-    /// Sets the dialect from the version line, or guesses it from the names in the file. A main file of VCL 4
-    /// without a version line is reported.
-    pub(super) fn determine_dialect(&mut self, is_main: bool) {
-        if self.at_word("vcl") && self.nth(1).kind != TokenKind::Dot {
-            self.dialect = Dialect::V4_1;
-        } else if is_main {
-            let later = self.later_version();
-            self.dialect = match later {
-                Some(_) => Dialect::V4_1,
-                None => {
-                    let evidence = self.evidence();
-                    let dialect = evidence.dialect();
-                    self.session.old_version = evidence.old_version().filter(|_| dialect == Dialect::Old);
-                    dialect
-                }
-            };
-            if self.is_v4() {
-                self.missing_version(later);
+    /// Sets the dialect of the main file: that of VCL 4 if it has a version line, else the one that its names
+    /// show. Returns the error about a missing version line, which an included file may hold.
+    pub(super) fn determine_dialect(&mut self) -> Option<Diagnostic> {
+        let version = self.version_line();
+        self.dialect = match version {
+            Some(_) => Dialect::V4_1,
+            None => {
+                let evidence = self.evidence();
+                let dialect = evidence.dialect();
+                self.session.old_version = evidence.old_version().filter(|_| dialect == Dialect::Old);
+                dialect
             }
-        }
+        };
+        self.session.main_dialect = self.dialect;
+        self.is_v4().then(|| self.missing_version(version)).flatten()
     }
 
-    /// The index of a version line that is not the first declaration, or whose keyword is misspelt.
-    fn later_version(&self) -> Option<usize> {
+    /// The index of the version line. The keyword of the first line may be misspelt, or have no number.
+    fn version_line(&self) -> Option<usize> {
+        if self.at_word("vcl") && self.nth(1).kind != TokenKind::Dot {
+            return Some(0);
+        }
         (0..self.tokens.len() - 1).find(|&at| {
             self.tokens[at].kind == TokenKind::Name
                 && (at == 0 || self.text_of(self.tokens[at]) == "vcl")
@@ -39,29 +38,23 @@ impl Parser<'_, '_> {
         })
     }
 
-    fn missing_version(&mut self, later: Option<usize>) {
-        // A misspelt `vcl` has its own message.
-        if later == Some(0) {
-            return;
-        }
-        let diagnostic = match later {
+    fn missing_version(&self, version: Option<usize>) -> Option<Diagnostic> {
+        match version {
+            // A misspelt `vcl` has its own message.
+            Some(0) => None,
             Some(at) => {
                 let span = self.tokens[at].span(self.file).to(self.tokens[at + 1].span(self.file));
                 let message = "the version stands before everything else";
-                Diagnostic::new(&rules::MISSING_VERSION, span, message)
-                    .advice("move this line to the start of the file")
+                let diagnostic = Diagnostic::new(&rules::MISSING_VERSION, span, message);
+                Some(diagnostic.advice("move this line to the start of the file"))
             }
             None => {
                 let start = self.span().before();
                 let message = "the file does not begin with its version";
-                Diagnostic::new(&rules::MISSING_VERSION, start, message).mend(
-                    "write `vcl 4.1;` before everything else",
-                    start,
-                    "vcl 4.1;\n\n",
-                )
+                let diagnostic = Diagnostic::new(&rules::MISSING_VERSION, start, message);
+                Some(diagnostic.mend("write `vcl 4.1;` before everything else", start, "vcl 4.1;\n\n"))
             }
-        };
-        self.report(diagnostic);
+        }
     }
 
     fn evidence(&self) -> Evidence {
@@ -151,7 +144,7 @@ impl Parser<'_, '_> {
         failed
     }
 
-    fn main_file(&self) -> crate::source::FileId {
+    fn main_file(&self) -> FileId {
         let first = self.session.sources.files().next();
         first.map_or(self.file, |(id, _)| id)
     }
