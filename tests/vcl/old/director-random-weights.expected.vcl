@@ -1,0 +1,39 @@
+vcl 4.1;
+
+import directors;
+
+backend big { .host = "10.7.0.1"; .port = "80"; .max_connections = 300; }
+backend small { .host = "10.7.0.2"; .port = "80"; .max_connections = 100; }
+
+# big has three times the cores
+sub vcl_init {
+  new farm = directors.random();
+  farm.add_backend(big, 3);
+  farm.add_backend(small, 1);
+}
+
+sub vcl_recv {
+  set req.backend_hint = farm.backend();
+  if (req.url ~ "^/cgi-bin/") {
+    return (pipe);
+  }
+}
+
+sub vcl_pipe {
+  # without this the next request on the connection would be piped too
+  set bereq.http.connection = "close";
+}
+
+sub vcl_synth {
+  set resp.http.Content-Type = "text/html";
+  # plain, because the style sheet is on the same machines
+  synthetic({"<p>If error 503 comes again, remove cookies; then come back later.</p>"});
+  return (deliver);
+}
+
+sub vcl_backend_error {
+  set beresp.http.Content-Type = "text/html";
+  # plain, because the style sheet is on the same machines
+  synthetic({"<p>If error 503 comes again, remove cookies; then come back later.</p>"});
+  return (deliver);
+}

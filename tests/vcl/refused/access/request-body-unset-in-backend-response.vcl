@@ -1,0 +1,10 @@
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_backend_response {
+    if (beresp.status == 503) {
+        unset bereq.body;  # <- refused
+        return (retry);
+    }
+}

@@ -1,0 +1,7 @@
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_backend_response {
+    unset beresp.ttl;  # <- refused
+}

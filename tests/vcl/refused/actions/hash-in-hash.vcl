@@ -1,0 +1,8 @@
+vcl 4.0;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_hash {
+    hash_data(req.url);
+    return (hash);  # <- refused
+}

@@ -1,0 +1,11 @@
+vcl 4.1;
+
+import std;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_recv {
+    if (!std.healthy("default")) {  # <- refused
+        set req.grace = 1d;
+    }
+}

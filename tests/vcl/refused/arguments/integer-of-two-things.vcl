@@ -1,0 +1,10 @@
+# varnishd: accepts
+vcl 4.1;
+
+import std;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_deliver {
+    set resp.http.X-Number = std.integer(s = resp.http.X-Count, duration = obj.ttl);  # <- refused
+}

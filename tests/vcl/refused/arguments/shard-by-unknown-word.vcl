@@ -1,0 +1,15 @@
+vcl 4.1;
+
+import directors;
+
+backend one { .host = "192.0.2.1"; }
+
+sub vcl_init {
+    new ring = directors.shard();
+    ring.add_backend(one);
+    ring.reconfigure();
+}
+
+sub vcl_recv {
+    set req.backend_hint = ring.backend(by=COOKIE);  # <- refused
+}

@@ -1,0 +1,5 @@
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+backend default { .host = "192.0.2.2"; }  # <- refused

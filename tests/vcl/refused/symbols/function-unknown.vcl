@@ -1,0 +1,9 @@
+vcl 4.1;
+
+import std;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_recv {
+    set req.http.Host = std.lower(req.http.Host);  # <- refused
+}

@@ -1,0 +1,6 @@
+vcl 4.1;
+
+backend default {
+    .host = "192.0.2.1";
+    .probe = alive;  # <- refused
+}

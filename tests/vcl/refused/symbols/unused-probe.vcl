@@ -1,0 +1,10 @@
+vcl 4.1;
+
+probe slow {  # <- refused
+    .interval = 1m;
+}
+
+backend default {
+    .host = "192.0.2.1";
+    .probe = { .url = "/"; }
+}

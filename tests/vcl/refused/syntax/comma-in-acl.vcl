@@ -1,0 +1,11 @@
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+acl office {
+    "192.0.2.1", "192.0.2.2";  # <- refused
+}
+
+sub vcl_recv {
+    if (client.ip ~ office) { return (pass); }
+}

@@ -1,0 +1,10 @@
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_recv {
+    unset req.http.Proxy;
+    else {  # <- refused
+        return (pass);
+    }
+}

@@ -1,0 +1,10 @@
+vcl 4.0;
+
+backend default { .host = "192.0.2.1"; }
+
+C{ #include <syslog.h>  # <- refused
+}C
+
+sub vcl_recv {
+    unset req.http.Cookie;
+}

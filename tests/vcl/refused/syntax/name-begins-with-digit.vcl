@@ -1,0 +1,7 @@
+vcl 4.1;
+
+backend 1st { .host = "192.0.2.1"; }  # <- refused
+
+sub vcl_recv {
+    unset req.http.Cookie;
+}

@@ -1,0 +1,10 @@
+# varnishd: line 9
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_recv {
+    if (req.method == "POST") {
+        return (pass)  # <- refused
+    }
+}

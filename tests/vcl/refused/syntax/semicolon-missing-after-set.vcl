@@ -1,0 +1,9 @@
+# varnishd: line 8
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_recv {
+    set req.http.X-One = "1"  # <- refused
+    set req.http.X-Two = "2";
+}

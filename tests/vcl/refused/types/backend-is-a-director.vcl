@@ -1,0 +1,14 @@
+vcl 4.1;
+
+import directors;
+
+backend one { .host = "192.0.2.1"; }
+
+sub vcl_init {
+    new pool = directors.round_robin();
+    pool.add_backend(one);
+}
+
+sub vcl_recv {
+    set req.backend_hint = pool;  # <- refused
+}

@@ -1,0 +1,9 @@
+vcl 4.0;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_recv {
+    if (req.can_gzip == 1) {  # <- refused
+        set req.http.X-Gzip = "1";
+    }
+}

@@ -1,0 +1,9 @@
+vcl 4.1;
+
+backend default { .host = "192.0.2.1"; }
+
+sub vcl_recv {
+    if (req.restarts > 0.5) {  # <- refused
+        return (pass);
+    }
+}

@@ -1,0 +1,4 @@
+sub vcl_recv {
+    unset req.http.Proxy;
+    unset req.http.X-Cache;
+}

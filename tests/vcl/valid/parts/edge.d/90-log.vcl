@@ -1,0 +1,5 @@
+import std;
+
+sub vcl_deliver {
+    std.log("status " + resp.status);
+}
