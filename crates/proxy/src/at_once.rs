@@ -43,10 +43,11 @@ impl Known<'_> {
     /// the lookup, if there was one.
     pub(crate) fn answer(
         &self,
+        received: &Received<'_>,
         decided: &mut Decided<'_>,
         client: &mut impl Responder,
     ) -> Result<(), Option<(Key, Lookup)>> {
-        let Decided { request, received, verdict } = decided;
+        let Decided { request, verdict } = decided;
         if let Ok(Verdict::Files) = verdict {
             match self.file(received, client) {
                 Ok(()) => return Ok(()),
@@ -153,7 +154,7 @@ impl Known<'_> {
         let handling = files::handling();
         let chosen = file.choose(head.fields);
         let terms = self.terms(head, received, &handling, now);
-        let Begun { status, body } = begin(&terms, chosen.outgoing(now), client);
+        let Begun { status, body } = begin(&terms, &mut chosen.outgoing(now), client);
         let bytes = chosen.body(body).map_or(0, |body| client.send(body));
         self.answered(&handling, None, status, bytes);
         Ok(())
@@ -163,7 +164,7 @@ impl Known<'_> {
     pub(crate) fn fixed(&self, answer: &Synthetic, hsts: Option<&[u8]>, client: &mut impl Responder) {
         let now = wall();
         let terms = Terms { request: &self.request.head, now, hsts, cache_status: None };
-        let begun = begin(&terms, answer.outgoing(), client);
+        let begun = begin(&terms, &mut answer.outgoing(), client);
         if let Some(body) = answer.body(begun.body) {
             client.send(body);
         }
@@ -212,6 +213,6 @@ impl Known<'_> {
 }
 
 /// Begins a response.
-pub(crate) fn begin(terms: &Terms<'_>, outgoing: Outgoing<'_>, client: &mut impl Responder) -> Begun {
+pub(crate) fn begin(terms: &Terms<'_>, outgoing: &mut Outgoing<'_>, client: &mut impl Responder) -> Begun {
     outgoing.begin(terms, |response| client.begin(response))
 }

@@ -10,7 +10,7 @@ use crate::report::record::Outcome;
 use crate::report::tally::{StatusClass, TlsVersion, refused_text};
 use crate::respond::Synthetic;
 use crate::step::decide::decide;
-use crate::step::receive::Verdict;
+use crate::step::receive::{Verdict, receive};
 use crate::{Counter, Fault, Record};
 use rustls::ProtocolVersion;
 use sandarac_message::target::with_path;
@@ -235,7 +235,7 @@ impl Service for Core {
             fields: Fields::default(),
         };
         let terms = Terms { request: &what_came, now: wall(), hsts: None, cache_status: None };
-        let begun = begin(&terms, answer.outgoing(), client);
+        let begun = begin(&terms, &mut answer.outgoing(), client);
         if let Some(body) = answer.body(begun.body) {
             client.send(body);
         }
@@ -276,17 +276,18 @@ impl Core {
             return Answer::Answered;
         }
         let known = Known { core: self, site: &site, peer, request, page };
-        let mut decided = match decide(&site, peer, *head, request.scheme) {
-            Ok(decided) => decided,
+        let received = match receive(&site, peer, head, request.scheme) {
+            Ok(received) => received,
             Err(fault) => return Answer::Deferred(Deferred::new(Err(fault), None, site.clone())),
         };
+        let mut decided = decide(&site, peer, &received, *head);
         if matches!(decided.verdict, Err(Fault::PurgeDenied)) {
             self.counters.one(Counter::PurgesDenied);
         }
         let mut found = None;
         // A body has to be read or forwarded first.
         if !request.has_body {
-            match known.answer(&mut decided, client) {
+            match known.answer(&received, &mut decided, client) {
                 Ok(()) => return Answer::Answered,
                 Err(looked_up) => found = looked_up,
             }
@@ -295,11 +296,11 @@ impl Core {
         if let Ok(Verdict::Synth(answer)) = &decided.verdict
             && !request.has_body
         {
-            let hsts = site.hsts(peer, decided.received.requester.scheme, decided.received.route);
+            let hsts = site.hsts(peer, received.requester.scheme, received.route);
             known.fixed(answer, hsts, client);
             return Answer::Answered;
         }
-        let decision = decided.into_decision();
+        let decision = decided.into_decision(&received);
         Answer::Deferred(Deferred::new(decision, found, site))
     }
 

@@ -99,7 +99,7 @@ impl Exchange<'_> {
     }
 
     /// Begins the response, and counts the outcome.
-    pub(crate) fn begin(&self, down: &mut Downstream<'_>, outgoing: Outgoing<'_>) -> Begun {
+    pub(crate) fn begin(&self, down: &mut Downstream<'_>, outgoing: &mut Outgoing<'_>) -> Begun {
         self.count();
         let Exchange { site, request, handling, hsts, .. } = self;
         let terms = Terms { request, now: wall(), hsts: *hsts, cache_status: site.reported(handling) };

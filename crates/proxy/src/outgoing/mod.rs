@@ -107,7 +107,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Passes the head in the form that the request gets to `begin`.
-    pub(crate) fn begin(self, terms: &Terms<'_>, begin: impl FnOnce(Response<'_>)) -> Begun {
+    pub(crate) fn begin(&mut self, terms: &Terms<'_>, begin: impl FnOnce(Response<'_>)) -> Begun {
         let form = match &self.content {
             Content::AsItComes(length) => Form::Whole(*length),
             Content::Representation(content) => content.form(terms.request, self.status, self.fields()),
@@ -143,39 +143,38 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    fn whole(self, terms: &Terms<'_>, length: Length, begin: impl FnOnce(Response<'_>)) -> Begun {
-        let date;
-        let dated;
-        let added: &[_] = if self.is_new && !self.fields().has(Name::Date) {
-            date = date::format(terms.now);
-            dated = [(Name::Date, &date[..])];
-            &dated
-        } else {
-            &[]
+    fn whole(&mut self, terms: &Terms<'_>, length: Length, begin: impl FnOnce(Response<'_>)) -> Begun {
+        let status = self.status;
+        let date = (self.is_new && !self.fields().has(Name::Date)).then(|| date::format(terms.now));
+        let date = date.as_ref().map(|date| [(Name::Date, &date[..])]);
+        let base = match &mut self.head {
+            Head::Stored(head, block) => Base::Stored(head, *block),
+            Head::Kept(fields) => Base::Selected(*fields, &|_| true),
+            Head::Own(fields) => Base::Owned(std::mem::take(fields)),
         };
-        let Outgoing { status, reason, head, own, age, .. } = self;
-        let base = match head {
-            Head::Stored(head, block) => Base::Stored(head, block),
-            Head::Kept(fields) => Base::Selected(fields, &|_| true),
-            Head::Own(fields) => Base::Owned(fields),
-        };
-        begin(Response { own, age, added, ..terms.response(status, reason, base, length) });
+        let added = date.as_ref().map_or(&[][..], |date| &date[..]);
+        let response = terms.response(status, self.reason, base, length);
+        begin(Response { own: self.own, age: self.age, added, ..response });
         let is_empty = is_bodiless(status) || terms.request.method == Method::Head;
         Begun { status, body: if is_empty { Following::Nothing } else { Following::All } }
     }
 
-    fn not_modified(self, terms: &Terms<'_>, begin: impl FnOnce(Response<'_>)) -> Begun {
+    fn not_modified(&self, terms: &Terms<'_>, begin: impl FnOnce(Response<'_>)) -> Begun {
         let fields = self.fields();
         let has_etag = fields.has(Name::Etag);
         let keep = |field: &Field<'_>| {
             field.id != Name::ContentLength && conditional::in_not_modified(field, has_etag)
         };
-        self.reduced(terms, 304, Base::Selected(fields, &keep), (None, self.is_new), Length::Told, begin);
+        let date = self.is_new.then(|| date::format(terms.now));
+        let date = date.as_ref().map(|date| [(Name::Date, &date[..])]);
+        let added = date.as_ref().map_or(&[][..], |date| &date[..]);
+        let response = terms.response(304, b"Not Modified", Base::Selected(fields, &keep), Length::Told);
+        begin(Response { own: self.own, age: self.age, added, ..response });
         Begun { status: 304, body: Following::Nothing }
     }
 
     fn part(
-        self,
+        &self,
         terms: &Terms<'_>,
         range: ByteRange,
         content_range: ContentRange,
@@ -191,7 +190,7 @@ impl<'a> Outgoing<'a> {
     }
 
     fn parts(
-        self,
+        &self,
         terms: &Terms<'_>,
         ranges: &[ByteRange],
         complete: u64,
@@ -230,12 +229,12 @@ impl<'a> Outgoing<'a> {
     ) {
         let keep = |field: &Field<'_>| field.id != Name::ContentLength && field.id != name;
         let base = Base::Selected(self.fields(), &keep);
-        self.reduced(terms, 206, base, (Some((name, value)), self.is_new), Length::Known(length), begin);
+        self.reduced(terms, 206, base, (Some((name, value)), self.is_new), length, begin);
     }
 
     /// Begins a response without the fields of the representation, and without a body.
     fn empty(
-        self,
+        &self,
         terms: &Terms<'_>,
         status: u16,
         range: Option<&[u8]>,
@@ -243,7 +242,7 @@ impl<'a> Outgoing<'a> {
     ) -> Begun {
         let base = Base::Selected(Fields::default(), &|_| true);
         let range = range.map(|range| (Name::ContentRange, range));
-        self.reduced(terms, status, base, (range, true), Length::Known(0), begin);
+        self.reduced(terms, status, base, (range, true), 0, begin);
         Begun { status, body: Following::Nothing }
     }
 
@@ -254,14 +253,14 @@ impl<'a> Outgoing<'a> {
         status: u16,
         base: Base<'_>,
         (field, is_dated): (Option<(Name, &[u8])>, bool),
-        length: Length,
+        length: u64,
         begin: impl FnOnce(Response<'_>),
     ) {
         let date = if is_dated { date::format(terms.now) } else { [0; date::LEN] };
         let date = (Name::Date, &date[..]);
         let both = [field.unwrap_or(date), date];
         let added = &both[usize::from(field.is_none())..1 + usize::from(is_dated)];
-        let response = terms.response(status, reason(status).as_bytes(), base, length);
+        let response = terms.response(status, reason(status).as_bytes(), base, Length::Known(length));
         begin(Response { own: self.own, age: self.age, added, ..response });
     }
 }

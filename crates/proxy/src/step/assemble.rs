@@ -141,7 +141,7 @@ pub(super) async fn send(
         }
     }
     let outgoing = Outgoing::relayed(status, Head::Own(fields), length);
-    exchange.begin(down, Outgoing { reason: &reason, own, age, ..outgoing });
+    exchange.begin(down, &mut Outgoing { reason: &reason, own, age, ..outgoing });
     let body = assembly.map(|assembly| {
         let body = ObjectBody::Assembled(Box::new(assembly));
         match form {

@@ -75,7 +75,7 @@ impl Delivery<'_> {
     pub(crate) fn begin(
         self,
         age: Option<u64>,
-        begin: impl FnOnce(Outgoing<'_>) -> Begun,
+        begin: impl FnOnce(&mut Outgoing<'_>) -> Begun,
     ) -> Result<(u16, Option<ObjectBody>), Fault> {
         let Delivery { store, object, original, recoded, reader, own, trailers } = self;
         let body = object.body();
@@ -99,7 +99,7 @@ impl Delivery<'_> {
             parts: if is_recoding { Parts::None } else { parts },
             seed: u128::from_le_bytes(object.key().to_bytes()),
         };
-        let begun = begin(Outgoing {
+        let begun = begin(&mut Outgoing {
             status: head.status(),
             reason: b"",
             head: Head::Stored(head, block),
@@ -219,7 +219,7 @@ fn body_to_recode(
 
 /// Sends a response made by the proxy.
 pub(crate) async fn synth(exchange: &Exchange<'_>, down: &mut Downstream<'_>, answer: Synthetic) -> Sent {
-    let begun = exchange.begin(down, answer.outgoing());
+    let begun = exchange.begin(down, &mut answer.outgoing());
     let (_, end) = down.send(exchange.core, answer.body(begun.body)).await;
     end.count(&exchange.core.counters);
     Sent { status: answer.status, bytes: answer.body.len() as u64 }

@@ -84,7 +84,7 @@ pub(crate) async fn files(
             exchange.restore_range();
             exchange.handling = handling();
             let chosen = file.choose(exchange.request.fields);
-            let Begun { status, body } = exchange.begin(down, chosen.outgoing(wall()));
+            let Begun { status, body } = exchange.begin(down, &mut chosen.outgoing(wall()));
             let (bytes, end) = down.send(exchange.core, chosen.body(body)).await;
             end.count(&exchange.core.counters);
             if end.is_of_file() {
@@ -107,7 +107,7 @@ async fn page_of(
         (Course::Failed(fault), Some(Detail::Fault(fault)));
     let answer = Synthetic::fault(&fault, exchange.site.name());
     let chosen = page.choose(exchange.request.fields);
-    let begun = exchange.begin(down, chosen.outgoing_as(&answer));
+    let begun = exchange.begin(down, &mut chosen.outgoing_as(&answer));
     let (bytes, end) = down.send(exchange.core, chosen.body(begun.body)).await;
     end.count(&exchange.core.counters);
     Sent { status: answer.status, bytes }

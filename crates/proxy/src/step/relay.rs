@@ -220,7 +220,7 @@ impl Relay<'_, '_> {
             return;
         }
         let head = Head::Own(std::mem::take(&mut self.fields));
-        self.exchange.begin(self.downstream, Outgoing::relayed(self.status, head, self.length));
+        self.exchange.begin(self.downstream, &mut Outgoing::relayed(self.status, head, self.length));
     }
 
     /// Sends the head, then the body, and meanwhile forwards the rest of the request body. An error means
