@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use sandarac_test_support::http2::{END_HEADERS, END_STREAM, Http2, INITIAL_WINDOW, frame, kind};
-use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Setup, get, hpack, reply, within};
+use sandarac_test_support::{Conn, Gate, Origin, Sandarac, Setup, eventually, get, hpack, reply, within};
 
 use super::{sandarac, site};
 
@@ -247,7 +247,7 @@ fn requests_that_wait_for_their_backend_are_not_cut_off() {
     for (number, client) in clients.iter_mut().enumerate() {
         client.send(get(&format!("/slow/{number}")).with("Cookie", &cookie).to_bytes());
     }
-    within("much to be held", || (proxy.metric_of("held_bytes", "heads") > 27 * MIB).then_some(()));
+    eventually("much to be held", || (proxy.metric_of("held_bytes", "heads") > 27 * MIB).then_some(()));
     // Longer than a client may take to move something that has to give way.
     std::thread::sleep(Duration::from_secs(3));
     gate.open();
@@ -334,7 +334,7 @@ fn long_heads_for_streams_that_nobody_reads_are_held_within_the_limit() {
         (0..100).for_each(|at| _ = client.get(&format!("/{number}/{at}"), &[]));
     }
     let began = || proxy.metric("requests") + proxy.metric_of("refused", "memory");
-    within("all to have begun", || (began() >= 4000).then_some(()));
+    eventually("all to have begun", || (began() >= 4000).then_some(()));
     // Requests in progress may have all memory that there is for those which need a backend.
     assert_eq!(Conn::to(proxy.address()).get("/stored").text(), "stored");
     assert!(proxy.admin(&["status"]).status.success());

@@ -30,8 +30,9 @@ const CROWDED_BATCH_BYTES: usize = 8 << 10;
 /// A body is kept until it is written if it has more bytes: a socket seldom takes them at once.
 const LONG: u64 = 256 << 10;
 
-/// How long a connection accepted while draining may take to make its request.
-pub(super) const LAST_REQUEST: Duration = Duration::from_millis(500);
+/// How long a connection accepted while draining may take to make its request: longer than it takes until a
+/// packet that was lost is sent again (RFC 6298 §2.1).
+pub(super) const LAST_REQUEST: Duration = Duration::from_secs(2);
 
 /// How often the rate of a client is checked while waiting for it, because memory pressure can change
 /// meanwhile.

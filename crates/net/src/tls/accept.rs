@@ -18,8 +18,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
-/// How long a handshake may still take while the process drains.
-const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
+/// How long a handshake may still take while the process drains: three round trips on a slow line.
+const LAST_HANDSHAKE: Duration = Duration::from_secs(2);
 
 /// The longest ClientHello, with its records. With keys for two groups, tickets and its encrypted copy (ECH), a
 /// browser sends less than 4 KiB.
