@@ -104,7 +104,7 @@ const STARTS: [(&str, FieldKind); 30] = [
 
 /// Names in lower case, sorted. Those of IANA's registry that a request can have are harmless except where they name
 /// somebody (`From`, `DPoP`, `Hobareg`, …) or choose a form.
-const NAMES: [(&str, FieldKind); 257] = [
+const NAMES: [(&str, FieldKind); 262] = [
     ("a-im", Form),
     ("accept-ch", Harmless),
     ("accept-datetime", Form),
@@ -254,6 +254,7 @@ const NAMES: [(&str, FieldKind); 257] = [
     ("x-azure-socketip", Withheld),
     ("x-backend-host", Withheld),
     ("x-barba", Form),
+    ("x-base-url", Withheld),
     ("x-bluecoat-via", Harmless),
     ("x-client-data", Harmless),
     ("x-client-ip", Withheld),
@@ -310,6 +311,7 @@ const NAMES: [(&str, FieldKind); 257] = [
     ("x-middleware-prefetch", Withheld),
     ("x-middleware-subrequest", Withheld),
     ("x-moz", Harmless),
+    ("x-ms-original-url", Withheld),
     ("x-nextjs-data", Form),
     ("x-nginx-proxy", Withheld),
     ("x-now-route-matches", Withheld),
@@ -327,7 +329,9 @@ const NAMES: [(&str, FieldKind); 257] = [
     ("x-override-url", Withheld),
     ("x-partial", Form),
     ("x-path", Withheld),
+    ("x-proto", Withheld),
     ("x-proxy-host", Withheld),
+    ("x-proxy-url", Withheld),
     ("x-proxycontextpath", Withheld),
     ("x-purpose", Harmless),
     ("x-queue-start", Harmless),
@@ -343,6 +347,7 @@ const NAMES: [(&str, FieldKind); 257] = [
     ("x-rewrite", Withheld),
     ("x-rewrite-host", Withheld),
     ("x-rewrite-path", Withheld),
+    ("x-rewrite-uri", Withheld),
     ("x-rewrite-url", Withheld),
     ("x-rewritten-url", Withheld),
     ("x-scheme", Withheld),
@@ -446,6 +451,11 @@ mod tests {
     fn what_chooses_for_all_is_withheld_and_what_chooses_a_form_is_one() {
         for name in [
             "X-Original-URL",
+            "X-MS-Original-URL",
+            "X-Rewrite-URI",
+            "X-Base-URL",
+            "X-Proxy-URL",
+            "X-Proto",
             "X-Forwarded-Port",
             "CF-IPCountry",
             "True-Client-IP",
