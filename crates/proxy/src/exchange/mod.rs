@@ -19,7 +19,7 @@ pub(crate) mod state;
 mod tests;
 
 use crate::core::Core;
-use crate::downstream::Downstream;
+use crate::downstream::{ClientTerms, Downstream};
 use crate::fragments::{Nesting, PageRule};
 use crate::report::handling::{Course, Detail, Handling};
 use crate::report::pass_reason::PassReason;
@@ -106,14 +106,13 @@ pub(crate) async fn run(
         nesting,
     };
     core.counters.one(Counter::Requests);
-    let mut down = Downstream::new(client, site.body_limit);
-    down.is_logged = core.recorder.wants();
+    let mut down = Downstream::new(client, site.body_limit, core.recorder.wants());
     let result = steps(&mut exchange, &mut down, decision, found).await;
     let is_cut = down.client.peer().holder.is_cut();
     let (sent, fault) = match result.map_err(|fault| fault.where_cut(is_cut)) {
         Ok(sent) => (sent, is_cut.then_some(Fault::ClientSlow)),
         // After a response has begun, no other can follow.
-        Err(fault) if down.answered.is_some() => {
+        Err(fault) if down.answer.at.is_some() => {
             exchange.count();
             (Sent { status: 0, bytes: 0 }, Some(fault))
         }
@@ -126,7 +125,7 @@ pub(crate) async fn run(
             if fault.is_without_client() {
                 (Sent { status: 0, bytes: 0 }, Some(fault))
             } else {
-                if !down.is_uploaded() {
+                if !down.body.has_ended() {
                     // The rest of a faulty body is not read.
                     down.client.give_up_body();
                 }
@@ -136,8 +135,9 @@ pub(crate) async fn run(
         }
     };
     exchange.count();
-    let first_byte = down.answered.map(|answered| answered.duration_since(began));
-    let left = down.left || fault.is_some_and(|fault| fault.is_without_client()) && down.answered.is_none();
+    let first_byte = down.answer.at.map(|answered| answered.duration_since(began));
+    let left =
+        down.answer.left || fault.is_some_and(|fault| fault.is_without_client()) && down.answer.at.is_none();
     let status = if left { CLIENT_CLOSED_REQUEST } else { sent.status };
     exchange.record(down.client.peer(), Sent { status, ..sent }, fault.as_ref(), began, first_byte);
 }
@@ -158,7 +158,7 @@ fn begin<'e>(
     let received = facts.received(&site.config.routes, &exchange.request, exchange.tls)?;
     let verdict = match verdict {
         // A body over HTTP/2 needs no field that announces it.
-        Verdict::Lookup(pool) | Verdict::Apart(pool, _) if !down.is_uploaded() => {
+        Verdict::Lookup(pool) | Verdict::Apart(pool, _) if !down.body.has_ended() => {
             Verdict::Pass(pool, PassReason::Bypass(BypassReason::Body))
         }
         verdict => verdict,
@@ -196,8 +196,7 @@ async fn steps(
         verdict
     {
         let pool = exchange.site.pool_by_id(pool);
-        down.closed_is_gone = pool.abort_on_close;
-        down.read_ahead = pool.read_ahead;
+        down.terms = ClientTerms { closed_is_gone: pool.abort_on_close, read_ahead: pool.read_ahead };
     }
     match verdict {
         // Rare or waiting steps are boxed, so that a pass does not carry their memory.

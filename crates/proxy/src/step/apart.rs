@@ -71,7 +71,7 @@ pub(crate) async fn apart(
     match (sent, stored) {
         (Err(fault), Some((object, _)))
             if fault.is_origins()
-                && down.answered.is_none()
+                && down.answer.at.is_none()
                 && object.lifetimes().usable_on_error(&directives, wall()) =>
         {
             exchange.origin_fault = Some(fault.log_text());

@@ -26,7 +26,7 @@ pub(crate) async fn pipe(
     received: &Received<'_>,
     pool: PoolId,
 ) -> Result<Sent, Fault> {
-    if exchange.request.method == Method::Connect && !down.is_uploaded() {
+    if exchange.request.method == Method::Connect && !down.body.has_ended() {
         return Err(Fault::TunnelWithBody);
     }
     // A tunnel's target is its authority (RFC 9110 §9.3.6).
@@ -47,7 +47,7 @@ pub(crate) async fn pipe(
         arrived.link.close();
         return Err(Fault::UnaskedSwitch);
     }
-    if !down.is_uploaded() {
+    if !down.body.has_ended() {
         // The other protocol begins where the request body ends (RFC 9110 §7.8). An unfinished body is not
         // part of it.
         arrived.link.close();

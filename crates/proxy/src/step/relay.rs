@@ -135,7 +135,7 @@ pub(crate) async fn relay(
     // The rest of the time for the head does not count for the body.
     relay.downstream.client.timer().clear();
     let relayed = poll_fn(|cx| relay.poll(cx, &mut link)).await;
-    let (bytes, is_uploaded) = (relay.bytes, relay.downstream.is_uploaded());
+    let (bytes, is_uploaded) = (relay.bytes, relay.downstream.body.has_ended());
     match (link, &relayed) {
         (Some(link), Ok(Relayed::Whole)) => release(link, is_uploaded),
         (Some(link), Ok(Relayed::ClientGone | Relayed::UploadBroke(_))) => link.close(),
@@ -359,7 +359,7 @@ impl Relay<'_, '_> {
         {
             match ended {
                 Err(_) => link.broken(),
-                Ok(_) => release(link, self.downstream.is_uploaded()),
+                Ok(_) => release(link, self.downstream.body.has_ended()),
             }
         }
         Poll::Ready(())
@@ -450,7 +450,7 @@ impl Relay<'_, '_> {
         if self.upload == Upload::Done {
             return Ok(());
         }
-        let upload = match self.downstream.upload(cx, link) {
+        let upload = match self.downstream.body.upload(cx, self.downstream.client, link) {
             // An origin may respond, and stop reading, before it has the whole request.
             Err(fault) if fault.is_origins() => Upload::Done,
             upload => upload?,

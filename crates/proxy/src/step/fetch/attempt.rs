@@ -48,7 +48,7 @@ pub(super) async fn attempt(
             recipient.with_timer(|timer| timer.set(first_byte));
         }
         if let Some(down) = recipient.client() {
-            let now = match down.upload(cx, &mut link) {
+            let now = match down.body.upload(cx, down.client, &mut link) {
                 // The origin may have responded before it closed the connection: look for the response first.
                 Err(Fault::NoResponse) => Upload::Done,
                 Err(fault) => return Poll::Ready(Err(fault)),
@@ -160,7 +160,7 @@ fn send_head(
 ) -> Result<(), Fault> {
     link.send(cx, request, own)?;
     match recipient.client() {
-        Some(down) if again => down.replay(cx, link).map_err(|_| Fault::NoResponse),
+        Some(down) if again => down.body.replay(cx, link).map_err(|_| Fault::NoResponse),
         _ => Ok(()),
     }
 }

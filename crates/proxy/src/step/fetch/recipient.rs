@@ -87,7 +87,7 @@ impl<'c> Recipient<'_, 'c> {
     /// Whether the request, body included, can be sent from its beginning again.
     pub(super) fn can_replay(&self) -> bool {
         match self {
-            Recipient::Client(down) => down.can_replay(),
+            Recipient::Client(down) => down.body.can_replay(),
             Recipient::Audience(_) => true,
         }
     }

@@ -59,16 +59,19 @@ impl Fetch<'_> {
         let mut expect_continue = self.expect_continue;
         if let Some(down) = recipient.client() {
             let rule = || Box::new(TrailerRule::new(received.route.request.edited()));
-            down.trailers = site_pool.forward_trailers.then(rule);
-            if !down.is_uploaded() {
-                let must_end = site_pool.application.is_some() && down.is_of_unknown_length();
-                if must_end || self.gathers(site_pool) && down.may_gather(site_pool.gather_limit) {
-                    Box::pin(down.gather(&core.shared, site_pool.gather_limit, must_end)).await?;
+            down.body.trailers = site_pool.forward_trailers.then(rule);
+            if !down.body.has_ended() {
+                let must_end = site_pool.application.is_some() && down.body.is_of_unknown_length();
+                if must_end
+                    || self.gathers(site_pool) && down.body.may_gather(down.client, site_pool.gather_limit)
+                {
+                    Box::pin(down.body.gather(down.client, &core.shared, site_pool.gather_limit, must_end))
+                        .await?;
                     core.counters.one(Counter::BodiesGathered);
                 }
             }
-            framing = down.framing();
-            expect_continue &= !down.has_gathered();
+            framing = down.body.framing(down.client);
+            expect_continue &= !down.body.has_gathered();
         }
         let request = self.origin_request(framing, expect_continue, trace.id.as_deref())?;
         let live = site_pool.live();
