@@ -441,6 +441,8 @@ fn a_client_that_says_it_speaks_grpc_is_read_ahead_of_unless_the_worker_speaks_h
         worker.request();
         worker.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n")).send(&long);
         stage.serves_another(&mut worker);
+        // The next request must not be sent on its connection.
+        worker.finish();
     }
     let mut client = stage.proxy.connect();
     client.shrink_receive_buffer();
