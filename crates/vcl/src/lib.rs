@@ -21,6 +21,7 @@ mod render;
 pub mod rules;
 mod source;
 mod suggest;
+pub mod table;
 pub mod token;
 pub mod tree;
 
