@@ -8,6 +8,7 @@
 //! Nothing here does I/O, reads a clock or draws a random number: included files come from a [`Loader`]. No
 //! input makes it panic or recurse without bound; [`Limits`] bound its memory.
 
+pub mod check;
 mod diagnostic;
 mod dialect;
 mod edits;

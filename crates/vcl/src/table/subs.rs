@@ -170,6 +170,8 @@ pub enum ActionArguments {
     OptionalStatus,
     /// A duration, or none at all.
     OptionalDuration,
+    /// A text, or none at all.
+    OptionalText,
     /// The name of a label.
     Label,
 }
@@ -200,7 +202,7 @@ pub const ACTIONS: &[ActionRow] = &[
         | Subs::BACKEND_ERROR.0, ActionArguments::None),
     action("error", Subs::BACKEND_FETCH.0 | Subs::BACKEND_REFRESH.0 | Subs::BACKEND_RESPONSE.0,
         ActionArguments::OptionalStatus),
-    action("fail", CLIENT_AND_BACKEND | Subs::INIT.0, ActionArguments::OptionalStatus),
+    action("fail", CLIENT_AND_BACKEND | Subs::INIT.0, ActionArguments::OptionalText),
     action("fetch", Subs::PASS.0 | Subs::MISS.0 | Subs::BACKEND_FETCH.0, ActionArguments::None),
     action("hash", Subs::RECV.0, ActionArguments::None),
     action("lookup", Subs::HASH.0, ActionArguments::None),
