@@ -1,7 +1,8 @@
 //! Arguments of functions, by position and by name.
 
+use crate::check::checker::Checker;
 use crate::check::flow::RequirementKind;
-use crate::check::{Checker, rules};
+use crate::check::rules;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::suggest::closest;

@@ -1,7 +1,8 @@
 //! Comparisons and matches.
 
+use crate::check::checker::Checker;
+use crate::check::rules;
 use crate::check::symbols::SymbolKind;
-use crate::check::{Checker, rules};
 use crate::diagnostic::Diagnostic;
 use crate::table::{Type, is_comparable};
 use crate::tree::{Comparison, ComparisonOperator, Expression, ExpressionKind};

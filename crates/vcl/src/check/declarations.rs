@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use crate::check::checker::Checker;
+use crate::check::rules;
 use crate::check::symbols::SymbolKind;
-use crate::check::{Checker, rules};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::suggest::closest;

@@ -1,7 +1,8 @@
 //! The types of expressions.
 
+use crate::check::checker::Checker;
+use crate::check::rules;
 use crate::check::symbols::SymbolKind;
-use crate::check::{Checker, rules};
 use crate::diagnostic::Diagnostic;
 use crate::table::{Access, Type, arithmetic};
 use std::net::{IpAddr, SocketAddr};

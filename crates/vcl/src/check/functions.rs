@@ -1,8 +1,9 @@
 //! Calls of functions and methods.
 
+use crate::check::checker::Checker;
 use crate::check::flow::RequirementKind;
+use crate::check::rules;
 use crate::check::symbols::SymbolKind;
-use crate::check::{Checker, rules};
 use crate::diagnostic::Diagnostic;
 use crate::suggest::closest;
 use crate::table::{self, Access, BUILTIN_MODULE, Function, Type, module, variable};

@@ -1,6 +1,7 @@
 //! Inline C: refused at its place, with what does its work.
 
-use crate::check::{Checker, rules};
+use crate::check::checker::Checker;
+use crate::check::rules;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 

@@ -1,7 +1,8 @@
 //! Values of the wrong type, and how to convert them.
 
+use crate::check::checker::Checker;
+use crate::check::rules;
 use crate::check::symbols::SymbolKind;
-use crate::check::{Checker, rules};
 use crate::diagnostic::Diagnostic;
 use crate::suggest::closest;
 use crate::table::Type;

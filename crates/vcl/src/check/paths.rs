@@ -1,8 +1,9 @@
 //! Names in expressions: variables, symbols, and names that are neither.
 
+use crate::check::checker::Checker;
 use crate::check::flow::RequirementKind;
+use crate::check::rules;
 use crate::check::symbols::SymbolKind;
-use crate::check::{Checker, rules};
 use crate::diagnostic::Diagnostic;
 use crate::dialect::Dialect;
 use crate::source::Span;

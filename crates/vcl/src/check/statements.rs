@@ -1,8 +1,9 @@
 //! Statements.
 
+use crate::check::checker::Checker;
 use crate::check::flow::{RequirementKind, SubCall};
+use crate::check::rules;
 use crate::check::symbols::SymbolKind;
-use crate::check::{Checker, rules};
 use crate::diagnostic::Diagnostic;
 use crate::table::{Access, Subs, Type};
 use crate::tree::{Assignment, AssignmentOperator, Block, Name, New, Statement, StatementKind};

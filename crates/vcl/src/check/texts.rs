@@ -1,6 +1,7 @@
 //! Texts with a grammar of their own: bans, and replacements of `regsub`.
 
-use crate::check::{Checker, rules};
+use crate::check::checker::Checker;
+use crate::check::rules;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::tree::{Expression, ExpressionKind, LinkOperator};

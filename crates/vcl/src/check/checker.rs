@@ -1,0 +1,91 @@
+//! The state of one check.
+
+use std::collections::HashMap;
+
+use crate::check::flow::SubFlow;
+use crate::check::patterns::Patterns;
+use crate::check::symbols::Symbols;
+use crate::diagnostic::Diagnostic;
+use crate::dialect::Dialect;
+use crate::parser::Parsed;
+use crate::source::{FileId, Span};
+use crate::tree::{Declaration, DeclarationKind};
+
+/// The state of one check.
+pub(super) struct Checker<'p> {
+    pub(super) parsed: &'p Parsed,
+    pub(super) patterns: &'p dyn Patterns,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// The declarations of all files in the order of the program.
+    pub(super) declarations: Vec<&'p Declaration>,
+    /// The dialects of the files that differ from that of the program.
+    pub(super) dialects: HashMap<FileId, Dialect>,
+    pub(super) symbols: Symbols<'p>,
+    /// The subs in order; those of one name are one.
+    pub(super) subs: Vec<SubFlow<'p>>,
+    /// The declaration that is being checked.
+    pub(super) at: usize,
+    /// The sub that is being checked.
+    pub(super) sub: Option<usize>,
+}
+
+impl<'p> Checker<'p> {
+    pub(super) fn new(parsed: &'p Parsed, patterns: &'p dyn Patterns) -> Checker<'p> {
+        let mut checker = Checker {
+            parsed,
+            patterns,
+            diagnostics: Vec::new(),
+            declarations: Vec::new(),
+            dialects: HashMap::new(),
+            symbols: Symbols::default(),
+            subs: Vec::new(),
+            at: 0,
+            sub: None,
+        };
+        checker.flatten(&parsed.program.declarations, parsed.program.dialect);
+        checker
+    }
+
+    /// Collects the declarations of a file and of those that it includes.
+    fn flatten(&mut self, declarations: &'p [Declaration], mut dialect: Dialect) {
+        for declaration in declarations {
+            match &declaration.kind {
+                DeclarationKind::Version(version) => {
+                    dialect = version.dialect;
+                    self.dialects.insert(declaration.span.file, dialect);
+                }
+                DeclarationKind::Include(include) => {
+                    for part in &include.parts {
+                        self.dialects.insert(part.file, dialect);
+                        self.flatten(&part.items, dialect);
+                    }
+                }
+                _ => self.declarations.push(declaration),
+            }
+        }
+    }
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// The text of a span.
+    pub(super) fn text(&self, span: Span) -> String {
+        String::from_utf8_lossy(self.parsed.sources.bytes(span)).into_owned()
+    }
+
+    /// The text of a span, or a placeholder for one that is too long for a message.
+    pub(super) fn short_text(&self, span: Span) -> String {
+        const LONGEST: usize = 60;
+        let text = self.text(span);
+        match text.len() <= LONGEST && !text.contains('\n') {
+            true => text,
+            false => "…".to_owned(),
+        }
+    }
+
+    /// The dialect at a place.
+    pub(super) fn dialect(&self, span: Span) -> Dialect {
+        self.dialects.get(&span.file).copied().unwrap_or(self.parsed.program.dialect)
+    }
+}
