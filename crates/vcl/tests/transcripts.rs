@@ -1,4 +1,5 @@
-//! Programs and the exact diagnostics about them, side by side in `tests/transcripts`.
+//! Programs and the exact diagnostics about them, side by side: those of the parser in `tests/transcripts`, those
+//! of parser and checker in `tests/checked`.
 //!
 //! A file holds cases. A case begins with `== NAME` and has a program; then, after `-- file NAME`, the text
 //! of a file that it includes; then, after `--`, the diagnostics. `SANDARAC_BLESS=1` writes the diagnostics
@@ -9,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sandarac_vcl::check::{BasicPatterns, check};
 use sandarac_vcl::{
     Diagnostic, Edit, IncludeRequest, Limits, LoadError, LoadedFile, Loader, Parsed, Span, apply_edits,
     parse, render,
@@ -55,7 +57,7 @@ fn each_program_has_exactly_its_diagnostics() {
         let mut written = String::new();
         for case in &cases {
             count += 1;
-            let found = diagnostics(&read(case, &case.program));
+            let found = diagnostics(&read(&path, case, &case.program));
             assert!(bless || found == case.expected, "{}: {}\n{found}", path.display(), case.name);
             write!(written, "== {}\n{}", case.name, case.program).expect("a string");
             for (name, text) in &case.files {
@@ -74,7 +76,7 @@ fn each_program_has_exactly_its_diagnostics() {
 fn the_edits_of_all_mends_together_make_a_program_without_errors() {
     for path in transcripts() {
         for case in cases(&fs::read_to_string(&path).expect("a transcript")) {
-            let parsed = read(&case, &case.program);
+            let parsed = read(&path, &case, &case.program);
             let has_edits =
                 |diagnostic: &Diagnostic| diagnostic.mend.as_ref().is_some_and(|mend| !mend.edits.is_empty());
             // The edits are applied to the main file only.
@@ -83,7 +85,7 @@ fn the_edits_of_all_mends_together_make_a_program_without_errors() {
                 continue;
             }
             let mended = mended(&case.program, &parsed);
-            let again = read(&case, &mended);
+            let again = read(&path, &case, &mended);
             assert!(
                 !again.has_errors(),
                 "{}: {}\n{mended}\n{}",
@@ -99,7 +101,7 @@ fn the_edits_of_all_mends_together_make_a_program_without_errors() {
 fn spans_of_diagnostics_lie_within_their_files() {
     for path in transcripts() {
         for case in cases(&fs::read_to_string(&path).expect("a transcript")) {
-            let parsed = read(&case, &case.program);
+            let parsed = read(&path, &case, &case.program);
             let is_within = |span: Span| span.end as usize <= parsed.sources.file(span.file).text().len();
             for diagnostic in &parsed.diagnostics {
                 let related = diagnostic.related.iter().map(|related| related.span);
@@ -111,8 +113,14 @@ fn spans_of_diagnostics_lie_within_their_files() {
     }
 }
 
-fn read(case: &Case, program: &str) -> Parsed {
-    parse("main.vcl", Arc::from(program.as_bytes()), &mut Files(&case.files), Limits::default())
+/// The program of a case of the transcript at `path`, with the diagnostics of the checker if they belong there.
+fn read(path: &Path, case: &Case, program: &str) -> Parsed {
+    let text = Arc::from(program.as_bytes());
+    let mut parsed = parse("main.vcl", text, &mut Files(&case.files), Limits::default());
+    if path.parent().is_some_and(|folder| folder.ends_with("checked")) {
+        parsed.diagnostics = check(&parsed, &BasicPatterns);
+    }
+    parsed
 }
 
 fn diagnostics(parsed: &Parsed) -> String {
@@ -130,8 +138,9 @@ fn mended(program: &str, parsed: &Parsed) -> String {
 }
 
 fn transcripts() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
-    let entries = fs::read_dir(folder).expect("the transcripts");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let entries = |name: &str| fs::read_dir(tests.join(name)).expect("the transcripts");
+    let entries = entries("transcripts").chain(entries("checked"));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
     paths

@@ -23,6 +23,7 @@ pub mod rules;
 mod statements;
 mod symbols;
 mod texts;
+mod warnings;
 
 use checker::Checker;
 
@@ -48,7 +49,12 @@ pub fn check(parsed: &Parsed, patterns: &dyn Patterns) -> Vec<Diagnostic> {
     checker.recursion();
     checker.requirements();
     checker.unused();
+    // After an error of the grammar, statements may not be where they seem to be.
+    if !parsed.has_errors() {
+        checker.warnings();
+    }
     diagnostics.append(&mut checker.diagnostics);
+    warnings::retain_unsilenced(parsed, &mut diagnostics);
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));
     diagnostics
 }

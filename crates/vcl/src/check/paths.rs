@@ -67,10 +67,9 @@ impl Checker<'_> {
         }
         match symbol.kind {
             _ if symbol.is_ambiguous => None,
-            SymbolKind::Acl => Some(Type::Acl),
-            SymbolKind::Backend => Some(Type::Backend),
-            SymbolKind::Probe => Some(Type::Probe),
-            SymbolKind::Sub(_) => Some(Type::Sub),
+            SymbolKind::Acl | SymbolKind::Backend | SymbolKind::Probe | SymbolKind::Sub(_) => {
+                self.symbol_type(&first.text)
+            }
             SymbolKind::Object(None) | SymbolKind::Module(None) => None,
             SymbolKind::Object(Some(_)) | SymbolKind::Module(Some(_)) => {
                 let message = format!("`{}` is {}, not a value", first.text, symbol.kind.described());
@@ -81,6 +80,17 @@ impl Checker<'_> {
                 );
                 None
             }
+        }
+    }
+
+    /// The type of a symbol.
+    pub(super) fn symbol_type(&self, name: &str) -> Option<Type> {
+        match self.symbols.get(name)?.kind {
+            SymbolKind::Acl => Some(Type::Acl),
+            SymbolKind::Backend => Some(Type::Backend),
+            SymbolKind::Probe => Some(Type::Probe),
+            SymbolKind::Sub(_) => Some(Type::Sub),
+            SymbolKind::Object(_) | SymbolKind::Module(_) => None,
         }
     }
 

@@ -135,6 +135,93 @@ fn end_of_counts(pattern: &[u8], open: usize) -> Option<usize> {
     is_counts.then_some(open + 1 + length)
 }
 
+/// Whether a repeated group has an alternative that is nothing but repetitions, such as `(a+)*`: the number of
+/// ways to match a text with it grows exponentially with the text.
+pub(super) fn has_nested_quantifiers(pattern: &[u8]) -> bool {
+    /// An alternative of a group.
+    #[derive(Clone, Copy, Default)]
+    struct Alternative {
+        atoms: usize,
+        repeated: usize,
+        /// Whether an earlier alternative of the group was nothing but repetitions.
+        is_found: bool,
+    }
+    let is_loose = |of: Alternative| of.is_found || (of.atoms > 0 && of.atoms == of.repeated);
+    let mut groups = vec![Alternative::default()];
+    let mut at = 0;
+    while let Some(&byte) = pattern.get(at) {
+        let mut is_loose_group = false;
+        match byte {
+            b'(' => {
+                groups.push(Alternative::default());
+                at += 1;
+                if pattern.get(at) == Some(&b'?') {
+                    at += 1;
+                    while pattern
+                        .get(at)
+                        .is_some_and(|byte| byte.is_ascii_alphabetic() || b":=!<>-".contains(byte))
+                    {
+                        at += 1;
+                        if pattern[at - 1] == b':' || pattern[at - 1] == b'=' {
+                            break;
+                        }
+                    }
+                }
+                continue;
+            }
+            b')' if groups.len() > 1 => {
+                is_loose_group = groups.pop().is_some_and(is_loose);
+            }
+            b'|' => {
+                let Some(last) = groups.last_mut() else { return false };
+                *last = Alternative { is_found: is_loose(*last), ..Alternative::default() };
+                at += 1;
+                continue;
+            }
+            b'^' | b'$' => {
+                at += 1;
+                continue;
+            }
+            b'\\' => at += 1,
+            b'[' => at = end_of_set(pattern, at).unwrap_or(pattern.len()),
+            _ => {}
+        }
+        at += 1;
+        let is_unbounded = match pattern.get(at) {
+            Some(b'*' | b'+') => {
+                at += 1;
+                true
+            }
+            Some(b'?') => {
+                at += 1;
+                false
+            }
+            Some(b'{') => match end_of_counts(pattern, at) {
+                Some(end) => {
+                    let is_unbounded = pattern[at..end].ends_with(b",");
+                    at = end + 1;
+                    is_unbounded
+                }
+                None => false,
+            },
+            _ => false,
+        };
+        // A possessive quantifier is tried in one way only.
+        let is_possessive = pattern.get(at) == Some(&b'+');
+        if is_possessive || pattern.get(at) == Some(&b'?') {
+            at += 1;
+        }
+        if is_loose_group && is_unbounded && !is_possessive {
+            return true;
+        }
+        if let Some(last) = groups.last_mut() {
+            last.atoms += 1;
+            last.repeated += usize::from((is_unbounded || is_loose_group) && !is_possessive);
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,6 +271,18 @@ mod tests {
             ("(?i", 0),
         ] {
             assert_eq!(offset(pattern), Some(at), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn groups_of_nothing_but_repetitions_are_found() {
+        for pattern in ["^(a+)+$", "([a-z]*)*", "(a|b+)*", "(?:x|(a+)+)", "((a+)){2,}", "(.*)+x"] {
+            assert!(has_nested_quantifiers(pattern.as_bytes()), "{pattern}");
+        }
+        for pattern in
+            ["(/[a-z]+)*", "(a+b)+", "(a|b)+", "a+b+", "(a+)?", "(a++)+", "(a+){2}", "[(a+)+]", "\\(a+\\)+"]
+        {
+            assert!(!has_nested_quantifiers(pattern.as_bytes()), "{pattern}");
         }
     }
 }

@@ -18,7 +18,7 @@ impl Checker<'_> {
         for (at, statement) in statements.iter().enumerate() {
             self.statement(statement);
             if let (StatementKind::Return(end), Some(next)) = (&statement.kind, statements.get(at + 1))
-                && !matches!(next.kind, StatementKind::Invalid)
+                && !self.parsed.has_errors()
             {
                 let last = statements.last().map_or(next.span, |last| last.span);
                 let message = "this is never reached";

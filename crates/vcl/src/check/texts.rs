@@ -91,7 +91,7 @@ impl Checker<'_> {
         let written: Vec<String> = groups.iter().map(|(_, group)| format!("`\\{group}`")).collect();
         let span = Span::new(literal.content.file, first, first + 2);
         let diagnostic = Diagnostic::new(&rules::DOLLAR_GROUP, span, message).mend(
-            format!("write {}", written.join(" and ")),
+            format!("write {} for the groups of the pattern", written.join(" and ")),
             dollar(first),
             "\\",
         );
