@@ -25,6 +25,7 @@ mod suggest;
 pub mod table;
 pub mod token;
 pub mod tree;
+pub mod upgrade;
 
 pub use diagnostic::{Diagnostic, Edit, Mend, Related, Rule, Severity};
 pub use dialect::{Dialect, OldVersion};
@@ -37,3 +38,4 @@ pub use parser::{Parsed, parse};
 pub use render::render;
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use suggest::closest;
+pub use upgrade::{Upgrade, UpgradeOptions, UpgradeRefusal, upgrade};

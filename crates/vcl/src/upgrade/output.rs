@@ -1,0 +1,82 @@
+//! The new texts of the files, and their check.
+
+use std::sync::Arc;
+
+use crate::diagnostic::Edit;
+use crate::dialect::Dialect;
+use crate::edits::{OverlappingEdits, apply_edits};
+use crate::limits::Limits;
+use crate::loader::{IncludeRequest, LoadError, LoadedFile, Loader};
+use crate::parser::{Parsed, parse};
+use crate::rules;
+use crate::source::{FileId, SourceFile};
+use crate::upgrade::UpgradeRefusal;
+use crate::upgrade::change::{Change, merged};
+
+/// The new texts of all files.
+pub(super) fn files(parsed: &Parsed, changes: &[Change]) -> Result<Vec<(FileId, Vec<u8>)>, OverlappingEdits> {
+    let mut edits = merged(changes.iter().flat_map(|change| change.edits.iter().cloned()));
+    // A file that is included twice has the same edits twice.
+    edits.dedup();
+    let text = |(id, file): (FileId, &SourceFile)| {
+        let has_carriage_returns = ends_lines_with_carriage_returns(file.text());
+        let edits = edits.iter().filter(|edit| edit.span.file == id).map(|edit| match has_carriage_returns {
+            true => Edit { span: edit.span, text: edit.text.replace("\r\n", "\n").replace('\n', "\r\n") },
+            false => edit.clone(),
+        });
+        let edits: Vec<Edit> = edits.collect();
+        Ok((id, apply_edits(file.text(), &edits)?))
+    };
+    parsed.sources.files().map(text).collect()
+}
+
+fn ends_lines_with_carriage_returns(text: &[u8]) -> bool {
+    memchr::memchr(b'\n', text).is_some_and(|at| at > 0 && text[at - 1] == b'\r')
+}
+
+/// The new texts of the included files, in the order in which the parser asks for them.
+struct NewFiles<'u> {
+    parsed: &'u Parsed,
+    files: &'u [(FileId, Vec<u8>)],
+    next: usize,
+}
+
+impl Loader for NewFiles<'_> {
+    fn load(&mut self, request: IncludeRequest<'_>) -> Result<Vec<LoadedFile>, LoadError> {
+        let mut loaded = Vec::new();
+        while let Some((id, text)) = self.files.get(self.next) {
+            let file = self.parsed.sources.file(*id);
+            let is_of_request = file.included_from().is_some_and(|from| {
+                let statement = String::from_utf8_lossy(self.parsed.sources.bytes(from)).into_owned();
+                let is_same_file = self.parsed.sources.file(from.file).name() == request.from;
+                is_same_file && statement.contains(request.path)
+            });
+            if !is_of_request || (!request.is_pattern && !loaded.is_empty()) {
+                break;
+            }
+            loaded.push(LoadedFile { name: file.name().to_owned(), text: Arc::from(&**text) });
+            self.next += 1;
+        }
+        if loaded.is_empty() { Err(LoadError::NotFound) } else { Ok(loaded) }
+    }
+}
+
+/// Reads the new texts, which must have no mistake.
+pub(super) fn check(parsed: &Parsed, files: &[(FileId, Vec<u8>)]) -> Result<(), UpgradeRefusal> {
+    let Some((id, text)) = files.first() else { return Ok(()) };
+    let name = parsed.sources.file(*id).name();
+    let mut loader = NewFiles { parsed, files, next: 1 };
+    let read = parse(name, Arc::from(&**text), &mut loader, Limits::default());
+    let mistake =
+        read.diagnostics.iter().find(|found| found.is_error() && found.rule.name != rules::INCLUDE.name);
+    match mistake {
+        Some(mistake) => {
+            let line = read.sources.position(mistake.span).line;
+            Err(UpgradeRefusal::Output(format!("{} (line {line} of the new text)", mistake.message)))
+        }
+        None if read.program.dialect != Dialect::V4_1 => {
+            Err(UpgradeRefusal::Output("the version is missing".to_owned()))
+        }
+        None => Ok(()),
+    }
+}
