@@ -83,6 +83,15 @@ impl Facts<'_> {
             let was = format!("director {name} {kind}");
             let becomes = format!("new {name} = directors.{constructor}(); in vcl_init");
             let construct = &constructs::DIRECTOR;
+            for member in &text.choosing_members {
+                let mut walker = Walker::new(self, State::Init, span);
+                let question =
+                    format!("`{member}` chooses by the request and cannot be a member of `{name}`");
+                let choices =
+                    ["set `req.backend_hint` to one or the other in `vcl_recv`", "leave it out, as here"];
+                walker.decide(construct, director.name.span, question, &choices, Vec::new());
+                changes.extend(walker.changes);
+            }
             changes.push(Change { construct, span, was, becomes, edits: vec![edit], decision: None });
         }
         if !early.is_empty() {
@@ -158,7 +167,9 @@ impl Facts<'_> {
     }
 
     /// The statements at the start of `vcl_recv`.
-    pub(super) fn recv_start(&self, lines: &[String], main: Span) -> Option<Change> {
+    pub(super) fn recv_start(&self, needs: &Needs, main: Span) -> Option<Change> {
+        let default = self.default_statement();
+        let lines: Vec<String> = default.clone().into_iter().chain(needs.recv.clone()).collect();
         if lines.is_empty() {
             return None;
         }
@@ -183,7 +194,11 @@ impl Facts<'_> {
                 (main.after(), format!("\nsub vcl_recv {{\n{}}}\n", text.concat()))
             }
         };
-        Some(addition(&constructs::DIRECTOR_DEFAULT, place, lines.join(" "), text))
+        let mut change = addition(&constructs::DIRECTOR_DEFAULT, place, lines.join(" "), text);
+        if let (Some(_), Some(first)) = (default, self.first) {
+            change.was = format!("{first} comes first");
+        }
+        Some(change)
     }
 
     /// The version line and the imports.

@@ -20,6 +20,8 @@ pub(super) struct DirectorText {
     pub(super) backends: String,
     /// The statements of `vcl_init`.
     pub(super) statements: Vec<String>,
+    /// The members that are directors which choose by the request, so that `vcl_init` cannot add them.
+    pub(super) choosing_members: Vec<Box<str>>,
 }
 
 impl Walker<'_, '_> {
@@ -148,11 +150,17 @@ impl Facts<'_> {
         let mut statements = vec![format!("new {name} = directors.{constructor}();")];
         let mut backends = Vec::new();
         let mut copied = Vec::new();
+        let mut choosing_members: Vec<Box<str>> = Vec::new();
         for (at, member) in director.members.iter().enumerate() {
             let value = member_property(member, "backend");
             let backend = match value {
                 Some(PropertyValue::Constant(value)) => {
                     let backend = self.layout.text(value.span);
+                    let member = self.directors.get(&*backend).map(|(director, _)| &*director.kind.text);
+                    if matches!(member, Some("hash" | "client")) {
+                        choosing_members.push(backend.into());
+                        continue;
+                    }
                     let walker = Walker::new(self, State::Init, span);
                     walker.backend_of(&backend).unwrap_or(backend)
                 }
@@ -184,7 +192,7 @@ impl Facts<'_> {
         let comments = self.layout.comments_within(span).filter(|comment| !is_copied(comment));
         let comments = comments.map(|comment| self.layout.text(comment).trim_end().to_owned());
         let lines: Vec<String> = comments.chain(backends).collect();
-        Ok(DirectorText { backends: lines.join("\n"), statements })
+        Ok(DirectorText { backends: lines.join("\n"), statements, choosing_members })
     }
 }
 

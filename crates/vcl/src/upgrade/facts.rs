@@ -39,8 +39,9 @@ pub(super) struct Facts<'p> {
     pub(super) backend_statuses: Statuses,
     /// Whether `vcl_recv` depends on the number of restarts.
     pub(super) recv_reads_restarts: bool,
-    /// The subs of the user that need a copy for each group of states.
-    pub(super) copied: BTreeSet<&'p str>,
+    /// The groups of states of the subs of the user that are not one text in all of them, each with the first
+    /// group that has the same text.
+    pub(super) copied: BTreeMap<&'p str, BTreeMap<State, State>>,
     /// All names of declarations.
     pub(super) names: BTreeSet<&'p str>,
     /// The modules that are imported.
@@ -64,7 +65,7 @@ impl<'p> Facts<'p> {
             client_statuses: Statuses::default(),
             backend_statuses: Statuses::only(503),
             recv_reads_restarts: false,
-            copied: BTreeSet::new(),
+            copied: BTreeMap::new(),
             names: BTreeSet::new(),
             imports: BTreeSet::new(),
         };
@@ -72,13 +73,7 @@ impl<'p> Facts<'p> {
         facts.declarations(parsed);
         facts.errors();
         facts.purges();
-        facts.recv_reads_restarts = facts.any_statement(State::Recv, &|statement| {
-            let mut found = false;
-            visit::each_expression(statement, &mut |part| {
-                found |= matches!(&part.kind, ExpressionKind::Path(path) if path.is("req.restarts"));
-            });
-            found
-        });
+        facts.recv_reads_restarts = facts.any_statement(State::Recv, &depends_on_restarts);
         facts
     }
 
@@ -268,6 +263,28 @@ fn threshold(backend: &Backend) -> i64 {
         Some(PropertyValue::Constant(Expression { kind: ExpressionKind::Integer(number), .. })) => *number,
         _ => SAINT_MODE_THRESHOLD,
     }
+}
+
+/// Whether a condition on the number of restarts decides about more than the addresses of clients.
+fn depends_on_restarts(statement: &Statement) -> bool {
+    let StatementKind::If { branches, .. } = &statement.kind else { return false };
+    let is_about_restarts =
+        |condition: &Expression| visit::has_path(condition, &|path| path.is("req.restarts"));
+    let is_about_addresses = |statement: &Statement| {
+        let target = match &statement.kind {
+            StatementKind::Set(set) => &set.target,
+            StatementKind::Unset(unset) => &unset.target,
+            kind => return matches!(kind, StatementKind::If { .. }),
+        };
+        target.text().eq_ignore_ascii_case("req.http.X-Forwarded-For")
+    };
+    let mut depends = false;
+    if branches.iter().any(|branch| is_about_restarts(&branch.condition)) {
+        visit::each_statement(std::slice::from_ref(statement), &mut |inner| {
+            depends |= !is_about_addresses(inner);
+        });
+    }
+    depends
 }
 
 /// Whether a statement purges the object of a hit: `purge;` or `set obj.ttl = 0s;`.

@@ -10,6 +10,7 @@ mod assignments;
 mod change;
 mod conditions;
 pub mod constructs;
+mod diff;
 mod directors;
 mod expressions;
 mod facts;
@@ -38,6 +39,7 @@ use crate::tree::{AclItem, BackendBody, DeclarationKind};
 pub use change::{Change, Decision};
 pub use constructs::Construct;
 use facts::Facts;
+use output::NewFile;
 use state::State;
 use walker::{Needs, Walker};
 
@@ -95,18 +97,18 @@ pub struct Upgrade {
     pub changes: Vec<Change>,
     /// Facts about the program that a person should know, each a sentence without a full stop.
     pub warnings: Vec<String>,
-    files: Vec<(FileId, Vec<u8>)>,
+    files: Vec<NewFile>,
 }
 
 impl Upgrade {
     /// The new text of a file.
     pub fn text(&self, file: FileId) -> &[u8] {
-        self.files.iter().find(|(id, _)| *id == file).map_or(&[], |(_, text)| text)
+        self.files.iter().find(|new| new.id == file).map_or(&[], |new| &new.text)
     }
 
     /// The new texts of all files, the main file first.
     pub fn files(&self) -> impl Iterator<Item = (FileId, &[u8])> {
-        self.files.iter().map(|(id, text)| (*id, &**text))
+        self.files.iter().map(|new| (new.id, &*new.text))
     }
 
     /// The decisions that a person has to make.
@@ -215,13 +217,12 @@ fn changes(parsed: &Parsed, mut facts: Facts<'_>) -> Result<(Vec<Change>, Vec<St
     needs.merge(purge.needs);
     changes.extend(purge.changes);
     changes.extend(facts.objects(&parsed.program.declarations, main, &stray, &mut needs)?);
-    let recv: Vec<String> = facts.default_statement().into_iter().chain(needs.recv.clone()).collect();
-    changes.extend(facts.recv_start(&recv, main));
+    changes.extend(facts.recv_start(&needs, main));
     changes.extend(facts.head(parsed, main_id, &needs));
     changes.extend(stray.into_iter().map(|edit| Change {
         construct: &constructs::STRAY_SEMICOLON,
         span: edit.span,
-        was: "}; with a semicolon".to_owned(),
+        was: "};".to_owned(),
         becomes: "}".to_owned(),
         edits: vec![edit],
         decision: None,

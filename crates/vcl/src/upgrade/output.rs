@@ -13,21 +13,31 @@ use crate::source::{FileId, SourceFile};
 use crate::upgrade::UpgradeRefusal;
 use crate::upgrade::change::{Change, merged};
 
-/// The new texts of all files.
-pub(super) fn files(parsed: &Parsed, changes: &[Change]) -> Result<Vec<(FileId, Vec<u8>)>, OverlappingEdits> {
+/// A file with its edits and its new text.
+#[derive(Clone, Debug)]
+pub(super) struct NewFile {
+    pub(super) id: FileId,
+    /// The edits in the order of the text; none is within another.
+    pub(super) edits: Vec<Edit>,
+    pub(super) text: Vec<u8>,
+}
+
+/// All files, the main file first.
+pub(super) fn files(parsed: &Parsed, changes: &[Change]) -> Result<Vec<NewFile>, OverlappingEdits> {
     let mut edits = merged(changes.iter().flat_map(|change| change.edits.iter().cloned()));
     // A file that is included twice has the same edits twice.
     edits.dedup();
-    let text = |(id, file): (FileId, &SourceFile)| {
+    let file = |(id, file): (FileId, &SourceFile)| {
         let has_carriage_returns = ends_lines_with_carriage_returns(file.text());
         let edits = edits.iter().filter(|edit| edit.span.file == id).map(|edit| match has_carriage_returns {
             true => Edit { span: edit.span, text: edit.text.replace("\r\n", "\n").replace('\n', "\r\n") },
             false => edit.clone(),
         });
         let edits: Vec<Edit> = edits.collect();
-        Ok((id, apply_edits(file.text(), &edits)?))
+        let text = apply_edits(file.text(), &edits)?;
+        Ok(NewFile { id, edits, text })
     };
-    parsed.sources.files().map(text).collect()
+    parsed.sources.files().map(file).collect()
 }
 
 fn ends_lines_with_carriage_returns(text: &[u8]) -> bool {
@@ -37,14 +47,14 @@ fn ends_lines_with_carriage_returns(text: &[u8]) -> bool {
 /// The new texts of the included files, in the order in which the parser asks for them.
 struct NewFiles<'u> {
     parsed: &'u Parsed,
-    files: &'u [(FileId, Vec<u8>)],
+    files: &'u [NewFile],
     next: usize,
 }
 
 impl Loader for NewFiles<'_> {
     fn load(&mut self, request: IncludeRequest<'_>) -> Result<Vec<LoadedFile>, LoadError> {
         let mut loaded = Vec::new();
-        while let Some((id, text)) = self.files.get(self.next) {
+        while let Some(NewFile { id, text, .. }) = self.files.get(self.next) {
             let file = self.parsed.sources.file(*id);
             let is_of_request = file.included_from().is_some_and(|from| {
                 let statement = String::from_utf8_lossy(self.parsed.sources.bytes(from)).into_owned();
@@ -62,8 +72,8 @@ impl Loader for NewFiles<'_> {
 }
 
 /// Reads the new texts, which must have no mistake.
-pub(super) fn check(parsed: &Parsed, files: &[(FileId, Vec<u8>)]) -> Result<(), UpgradeRefusal> {
-    let Some((id, text)) = files.first() else { return Ok(()) };
+pub(super) fn check(parsed: &Parsed, files: &[NewFile]) -> Result<(), UpgradeRefusal> {
+    let Some(NewFile { id, text, .. }) = files.first() else { return Ok(()) };
     let name = parsed.sources.file(*id).name();
     let mut loader = NewFiles { parsed, files, next: 1 };
     let read = parse(name, Arc::from(&**text), &mut loader, Limits::default());

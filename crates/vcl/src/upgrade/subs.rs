@@ -1,6 +1,6 @@
 //! Subs: their names, their copies for several states, and `vcl_purge`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::Edit;
 use crate::edits::OverlappingEdits;
@@ -12,8 +12,10 @@ use crate::upgrade::constructs;
 use crate::upgrade::directors::dedented;
 use crate::upgrade::facts::{Facts, is_purge};
 use crate::upgrade::state::{GONE_SUBS, State};
-use crate::upgrade::visit;
 use crate::upgrade::walker::{Needs, Walker, first_line};
+
+/// The depth of calls up to which copies of subs call copies.
+const MAX_CALL_DEPTH: usize = 30;
 
 /// The changes of a sub, and what they need outside of it.
 #[derive(Default)]
@@ -42,46 +44,44 @@ impl Facts<'_> {
 
     /// The name of a sub of the user, or of its copy, in a state.
     pub(super) fn name_in(&self, name: &str, state: State) -> String {
-        let is_first = self.groups(name).first() == Some(&state.group());
-        match self.copied.contains(name) && !is_first {
-            true => self.free_name(&format!("{name}{}", state.sub().trim_start_matches("vcl"))),
-            false => name.to_owned(),
+        let copy = self.copied.get(name).and_then(|groups| {
+            let (first, _) = groups.first_key_value()?;
+            groups.get(&state.group()).filter(|&same| same != first)
+        });
+        match copy {
+            Some(copy) => self.free_name(&format!("{name}{}", copy.sub().trim_start_matches("vcl"))),
+            None => name.to_owned(),
         }
     }
 
     /// Finds the subs of the user that are not the same text in all their states.
     pub(super) fn find_copied(&mut self, stray: &[Edit]) -> Result<(), OverlappingEdits> {
-        let mut copied = BTreeSet::new();
-        let of_user = || self.subs.iter().filter(|(sub, _)| State::of_sub(&sub.name.text).is_empty());
-        for &(sub, span) in of_user() {
-            let groups = self.groups(&sub.name.text);
-            let mut texts = BTreeSet::new();
-            for &group in groups.iter().filter(|_| groups.len() > 1) {
-                let mut walker = Walker::new(self, group, span);
-                walker.block(&sub.block);
-                texts.insert(rewritten(self.layout, span, edits(&walker.changes, stray))?);
-            }
-            if texts.len() > 1 {
-                copied.insert(&*sub.name.text);
-            }
-        }
-        loop {
-            let before = copied.len();
-            for (sub, _) in of_user().filter(|(sub, _)| self.groups(&sub.name.text).len() > 1) {
-                let mut calls_copied = false;
-                visit::each_statement(&sub.block.statements, &mut |statement| {
-                    calls_copied |=
-                        matches!(&statement.kind, StatementKind::Call(name) if copied.contains(&*name.text));
-                });
-                if calls_copied {
-                    copied.insert(&*sub.name.text);
+        // The names of copies are part of the texts, so that a copy may need others.
+        for _ in 0..MAX_CALL_DEPTH {
+            let mut copied = BTreeMap::new();
+            for &(sub, span) in &self.subs {
+                let name = &*sub.name.text;
+                let groups = self.groups(name);
+                if groups.len() < 2 || !State::of_sub(name).is_empty() {
+                    continue;
+                }
+                let mut firsts: BTreeMap<String, State> = BTreeMap::new();
+                let mut same = BTreeMap::new();
+                for group in groups {
+                    let mut walker = Walker::new(self, group, span);
+                    walker.block(&sub.block);
+                    let text = rewritten(self.layout, span, edits(&walker.changes, stray))?;
+                    same.insert(group, *firsts.entry(text).or_insert(group));
+                }
+                if firsts.len() > 1 {
+                    copied.insert(name, same);
                 }
             }
-            if copied.len() == before {
-                break;
+            if copied == self.copied {
+                return Ok(());
             }
+            self.copied = copied;
         }
-        self.copied = copied;
         Ok(())
     }
 
@@ -93,8 +93,12 @@ impl Facts<'_> {
         }
         let own = State::of_sub(name);
         let states: Vec<State> = match own {
-            [] if self.copied.contains(name) => self.groups(name),
-            [] => self.groups(name).into_iter().take(1).collect(),
+            [] => match self.copied.get(name) {
+                Some(groups) => {
+                    groups.iter().filter(|(group, same)| group == same).map(|(&group, _)| group).collect()
+                }
+                None => self.groups(name).into_iter().take(1).collect(),
+            },
             _ => own
                 .iter()
                 .copied()

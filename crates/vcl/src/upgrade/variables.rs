@@ -116,12 +116,13 @@ impl Walker<'_, '_> {
     /// Whether the statement uses a variable without a successor. Such a statement becomes a comment, and the
     /// condition of one with blocks stays, both as a decision.
     pub(super) fn is_unavailable(&mut self, statement: &Statement) -> bool {
-        let mut found = self.unavailable_target(statement);
+        let mut found = None;
         visit::each_expression(statement, &mut |part| {
             if let (None, ExpressionKind::Path(path)) = (&found, &part.kind) {
                 found = self.unavailable(path);
             }
         });
+        let found = found.or_else(|| self.unavailable_target(statement));
         let Some(Unavailable { construct, reason, choices }) = found else { return false };
         let is_block = matches!(statement.kind, StatementKind::If { .. });
         let edits = if is_block { Vec::new() } else { self.facts.layout.comment_out(statement.span) };

@@ -174,7 +174,12 @@ impl<'f, 'p> Walker<'f, 'p> {
                 self.change(construct, span, was, self.reason_for_drop(), vec![edit]);
                 return;
             }
-            (None, Some(_)) => {}
+            (None, Some(last)) => {
+                // Only the last block stays, as a block by itself.
+                let was = format!("{} … }}", drop_of(&branches[0]));
+                let edit = Edit { span: span.before().to(last.block.open.before()), text: String::new() };
+                self.change(construct, span, was, self.reason_for_drop(), vec![edit]);
+            }
             (Some(first), _) => {
                 if first > 0 {
                     let dropped = span.before().to(branches[first].keyword);
@@ -190,7 +195,7 @@ impl<'f, 'p> Walker<'f, 'p> {
                 }
             }
         }
-        for (branch, _) in branches.iter().zip(&reached).filter(|&(_, &reached)| reached || first.is_none()) {
+        for (branch, _) in branches.iter().zip(&reached).filter(|&(_, &reached)| reached) {
             self.expression(&branch.condition);
             let method = required_method(&branch.condition).map(|literal| self.text(literal.content));
             let outer = self.method.clone();

@@ -1,5 +1,6 @@
 //! The upgrade of VCL 2 and 3: the corpus of old files, and single constructs.
 
+mod any_input;
 mod corpus;
 
 #[allow(dead_code, reason = "the tests of the tree use more of it")]
