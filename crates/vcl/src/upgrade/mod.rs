@@ -17,6 +17,7 @@ mod facts;
 mod layout;
 mod list;
 mod output;
+mod refusal;
 mod state;
 mod subs;
 mod variables;
@@ -24,11 +25,8 @@ mod visit;
 mod walker;
 mod warnings;
 
-use std::fmt;
-
 use crate::diagnostic::{Diagnostic, Edit};
 use crate::dialect::{Dialect, OldVersion};
-use crate::edits::OverlappingEdits;
 use crate::lexer::lex;
 use crate::parser::Parsed;
 use crate::rules;
@@ -40,6 +38,7 @@ pub use change::{Change, Decision};
 pub use constructs::Construct;
 use facts::Facts;
 use output::NewFile;
+pub use refusal::UpgradeRefusal;
 use state::State;
 use walker::{Needs, Walker};
 
@@ -48,42 +47,6 @@ use walker::{Needs, Walker};
 pub struct UpgradeOptions {
     /// The version of the program; `None` for what its names and statements show.
     pub version: Option<OldVersion>,
-}
-
-/// The reason why a program is not upgraded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UpgradeRefusal {
-    /// The program has mistakes, so that its meaning is not known; their number.
-    Unreadable(usize),
-    /// Two changes are about the same text.
-    Overlap(OverlappingEdits),
-    /// The new text would have a mistake; its message and line.
-    Output(String),
-}
-
-impl fmt::Display for UpgradeRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            UpgradeRefusal::Unreadable(1) => {
-                f.write_str("the program has a mistake, which has to be mended first")
-            }
-            UpgradeRefusal::Unreadable(count) => {
-                write!(f, "the program has {count} mistakes, which have to be mended first")
-            }
-            UpgradeRefusal::Overlap(overlap) => write!(f, "the program cannot be upgraded: {overlap}"),
-            UpgradeRefusal::Output(message) => {
-                write!(f, "the program cannot be upgraded: the new text would have a mistake: {message}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for UpgradeRefusal {}
-
-impl From<OverlappingEdits> for UpgradeRefusal {
-    fn from(overlap: OverlappingEdits) -> UpgradeRefusal {
-        UpgradeRefusal::Overlap(overlap)
-    }
 }
 
 /// A program in VCL 4.1, with what was changed.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::refusal::UpgradeRefusal;
 use crate::diagnostic::Edit;
 use crate::dialect::Dialect;
 use crate::edits::{OverlappingEdits, apply_edits};
@@ -10,7 +11,6 @@ use crate::loader::{IncludeRequest, LoadError, LoadedFile, Loader};
 use crate::parser::{Parsed, parse};
 use crate::rules;
 use crate::source::{FileId, SourceFile};
-use crate::upgrade::UpgradeRefusal;
 use crate::upgrade::change::{Change, merged};
 
 /// A file with its edits and its new text.

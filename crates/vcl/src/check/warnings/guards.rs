@@ -160,18 +160,17 @@ impl<'p> Checker<'p> {
     /// Adds what a condition tests.
     fn test(&self, condition: &Expression, guards: &mut Guards) {
         guards.has_restarts |= visit::mentions(condition, "req.restarts");
-        visit::parts(condition, &mut |part| match &part.kind {
-            ExpressionKind::Comparison(comparison) => {
+        visit::parts(condition, &mut |part| {
+            if let ExpressionKind::Comparison(comparison) = &part.kind {
                 let is_match =
                     matches!(comparison.operator, ComparisonOperator::Match | ComparisonOperator::NotMatch);
                 let is_acl = matches!(&comparison.right.kind, ExpressionKind::Path(path)
-                    if self.symbol_type(&path.text()) == Some(Type::Acl));
+                if self.symbol_type(&path.text()) == Some(Type::Acl));
                 let is_field = matches!(&comparison.left.kind, ExpressionKind::Path(path)
-                    if path.text().to_ascii_lowercase().starts_with("req.http.")
-                        && !path.is("req.http.Host") && !path.is("req.http.host"));
+                if path.text().to_ascii_lowercase().starts_with("req.http.")
+                    && !path.is("req.http.Host") && !path.is("req.http.host"));
                 guards.has_client |= (is_match && is_acl) || (!is_match && is_field);
             }
-            _ => {}
         });
         guards.has_client |= visit::mentions(condition, "client.ip")
             || visit::mentions(condition, "local.socket")
