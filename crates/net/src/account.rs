@@ -60,11 +60,13 @@ pub enum Held {
     Handshakes,
     /// Bodies that are not stored, on their way from a fetch to its readers. The cache itself counts them.
     Passing,
+    /// Windows of requests to backends over HTTP/2 that are not answered: so much may come at once.
+    Windows,
 }
 
 impl Held {
     /// All classes.
-    pub const ALL: [Held; 11] = [
+    pub const ALL: [Held; 12] = [
         Held::Heads,
         Held::Responses,
         Held::Uploads,
@@ -76,6 +78,7 @@ impl Held {
         Held::Resumes,
         Held::Handshakes,
         Held::Passing,
+        Held::Windows,
     ];
 
     /// Whether those who hold much of it have to give way if they move little. Not of what has a bound of its
@@ -99,6 +102,7 @@ impl Held {
             Held::Resumes => "resumes",
             Held::Handshakes => "handshakes",
             Held::Passing => "passing",
+            Held::Windows => "windows",
         }
     }
 }
@@ -213,6 +217,13 @@ impl Account {
     /// Sets from how many bytes of all connections some of them have to give way.
     pub fn press_above(&self, bytes: usize) {
         self.allowed.store(bytes, Relaxed);
+    }
+
+    /// Leases the window of a request to a backend, which comes to nothing for most: all such may have an eighth of
+    /// what may be held, and none where much is held.
+    pub fn lease_window(self: &Arc<Account>, bytes: usize) -> Option<Lease> {
+        let may = !self.is_crowded() && self.of(Held::Windows) + bytes <= self.limit() / 8;
+        may.then(|| self.process().lease(Held::Windows, bytes)).flatten()
     }
 
     /// A holder of this account that is a connection.

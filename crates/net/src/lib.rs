@@ -48,7 +48,9 @@ pub use conn::{Conn, Meter};
 pub use crowding::Cores;
 pub use duplex::Duplex;
 pub use file_reads::{FileRead, is_in_memory, read_at_once};
-pub use http2::origin::{MAX_STREAMS, OriginConnection, OriginStream, ReceivedHead, StreamFault};
+pub use http2::origin::{
+    LEASED_WINDOW, MAX_STREAMS, OriginConnection, OriginStream, ReceivedHead, StreamFault,
+};
 pub use leased_head::LeasedHead;
 pub use listen::{
     Acceptor, CoreSockets, Inherited, ListenAddress, Listener, ListenerId, Listeners, remove_stale_socket,

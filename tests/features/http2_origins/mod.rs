@@ -13,8 +13,9 @@ use sandarac_test_support::{Http2Server, Listener, Sandarac};
 
 use crate::sandarac;
 
-/// The first window of a response, in bytes, and the one of a long response that is read.
-pub(crate) const FIRST_WINDOW: usize = 8 << 10;
+/// The window of a response in bytes: by the settings, where there is room for it, and once a long one is read.
+const LEAST_WINDOW: usize = 8 << 10;
+pub(crate) const FIRST_WINDOW: usize = 64 << 10;
 const WIDE: i64 = 256 << 10;
 
 /// The URL of a listener as that of a backend that speaks HTTP/2 in clear.
@@ -25,11 +26,16 @@ fn url(listener: &Listener) -> String {
 /// Sandarac on one core, with a listener that takes HTTP/2 as well, before these backends. `keys` are settings of the pool,
 /// `cache` that of the route.
 fn proxy(backends: &[&Listener], keys: &str, cache: &str) -> Sandarac {
+    proxy_with(backends, keys, cache, "")
+}
+
+/// The same with `more` settings.
+fn proxy_with(backends: &[&Listener], keys: &str, cache: &str, more: &str) -> Sandarac {
     let backends: Vec<String> = backends.iter().map(|listener| url(listener)).collect();
     sandarac()
         .config(format!(
             "threads = 1\n\n[[listen]]\naddress = \"127.0.0.1:0\"\nhttp2 = true\n\n[pool.app]\nbackends = {backends:?}\n{keys}\n\n\
-             [[route]]\npool = \"app\"\ncache = \"{cache}\"\n"
+             [[route]]\npool = \"app\"\ncache = \"{cache}\"\n{more}"
         ))
         .start()
 }

@@ -121,6 +121,9 @@ impl Http2Server {
     /// Sends data that does not end as the window of its stream allows, which has `window` bytes at first.
     #[track_caller]
     pub fn data_within(&mut self, mut window: usize, stream: u32, data: &[u8]) -> &mut Http2Server {
+        // An update that came with the request is part of the first window.
+        self.settle();
+        self.others.retain(|frame| frame.kind != kind::WINDOW_UPDATE);
         for piece in data.chunks(window.min(16 << 10)) {
             while window < piece.len() {
                 let update = self.await_frame(kind::WINDOW_UPDATE);

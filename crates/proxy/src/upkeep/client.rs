@@ -201,7 +201,7 @@ async fn ask_http2(
     h2::head::encode::request(&mut block, &line, FieldsBuf::new().view(), Strings::Plain);
     h2::head::encode::field(&mut block, b"user-agent", user_agent());
     question.fields.iter().for_each(|(name, value)| h2::head::encode::field(&mut block, name, value));
-    stream.begin(Method::Get, &block, true)?;
+    stream.begin(Method::Get, &block, true, false)?;
     let status = loop {
         if let ReceivedHead::Final(head) = poll_fn(|cx| stream.poll_head(cx)).await? {
             break head.status;

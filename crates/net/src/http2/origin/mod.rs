@@ -9,3 +9,4 @@ mod streams;
 pub use connection::{MAX_STREAMS, OriginConnection};
 pub use fault::StreamFault;
 pub use stream::{OriginStream, ReceivedHead};
+pub use streams::LEASED_WINDOW;

@@ -61,13 +61,20 @@ impl OriginStream {
         self.streams.borrow().wire.peer_settings().enable_connect_protocol
     }
 
-    /// Sends the head of the request. `ends` is whether nothing follows it.
+    /// Sends the head of the request. `ends` is whether nothing follows it, `is_leased` whether
+    /// [`LEASED_WINDOW`](super::LEASED_WINDOW) is leased for its response.
     ///
     /// # Panics
     /// If it was called before.
-    pub fn begin(&mut self, method: Method, block: &[u8], ends: bool) -> Result<(), StreamFault> {
+    pub fn begin(
+        &mut self,
+        method: Method,
+        block: &[u8],
+        ends: bool,
+        is_leased: bool,
+    ) -> Result<(), StreamFault> {
         assert!(self.id.is_none(), "a request begins once");
-        let opened = self.streams.borrow_mut().open(method, block, ends);
+        let opened = self.streams.borrow_mut().open(method, block, ends, is_leased);
         // The promise is used up even if it could not be kept.
         self.id = Some(*opened.as_ref().unwrap_or(&0));
         self.has_sent_all = ends;

@@ -18,6 +18,9 @@ use std::task::{Context, Poll, Waker};
 /// answered covers them.
 pub(super) const FIRST_WINDOW: u32 = 8 * 1024;
 
+/// The same for a request with a lease of so many.
+pub const LEASED_WINDOW: u32 = 64 * 1024;
+
 /// The same once the response is read without a limit, and has more than that.
 pub(super) const STREAM_WINDOW: u32 = 256 * 1024;
 
@@ -73,8 +76,8 @@ struct Stream {
     data: Vec<u8>,
     /// Bytes of the body that were used.
     used: u64,
-    /// Whether its window is [`STREAM_WINDOW`].
-    is_wide: bool,
+    /// Its whole window.
+    window: u32,
     /// The trailers, once the response has ended.
     end: Option<FieldsBuf>,
     fault: Option<StreamFault>,
@@ -190,8 +193,14 @@ impl Streams {
         self.left();
     }
 
-    /// Opens a promised stream for a request.
-    pub(super) fn open(&mut self, method: Method, block: &[u8], ends: bool) -> Result<u32, StreamFault> {
+    /// Opens a promised stream for a request, which may have a lease of [`LEASED_WINDOW`].
+    pub(super) fn open(
+        &mut self,
+        method: Method,
+        block: &[u8],
+        ends: bool,
+        is_leased: bool,
+    ) -> Result<u32, StreamFault> {
         self.reserved -= 1;
         let opened = match self.ended {
             Some(fault) => Err(fault),
@@ -200,7 +209,11 @@ impl Streams {
         };
         match opened {
             Ok(id) => {
-                self.open.insert(id, Stream::default());
+                let window = if is_leased { LEASED_WINDOW } else { FIRST_WINDOW };
+                if is_leased {
+                    self.wire.widen(id, LEASED_WINDOW - FIRST_WINDOW, &mut self.out);
+                }
+                self.open.insert(id, Stream { window, ..Stream::default() });
                 self.wake_session();
             }
             Err(_) => self.left(),
@@ -474,15 +487,15 @@ impl Streams {
         }
     }
 
-    /// Widens the window of a stream whose body has `announced` bytes more by its Content-Length, or turns
-    /// out to be long.
+    /// Widens the window of a stream whose body has `announced` bytes more by its Content-Length, or turns out
+    /// to be long.
     pub(super) fn widen(&mut self, id: u32, announced: Option<u64>) {
         let Some(stream) = self.open.get_mut(&id) else { return };
-        let is_long =
-            announced.map_or(stream.used > u64::from(FIRST_WINDOW) / 2, |left| left > FIRST_WINDOW.into());
-        if is_long && !stream.is_wide && stream.end.is_none() {
-            stream.is_wide = true;
-            self.wire.widen(id, STREAM_WINDOW - FIRST_WINDOW, &mut self.out);
+        let window = u64::from(stream.window);
+        let is_long = announced.map_or(stream.used > window / 2, |left| left > window);
+        if is_long && stream.window < STREAM_WINDOW && stream.end.is_none() {
+            self.wire.widen(id, STREAM_WINDOW - stream.window, &mut self.out);
+            stream.window = STREAM_WINDOW;
             self.wake_session();
         }
     }
@@ -491,8 +504,7 @@ impl Streams {
     /// not used.
     pub(super) fn may_hold(&self, id: u32) -> usize {
         let Some(stream) = self.open.get(&id) else { return 0 };
-        let window = if stream.is_wide { STREAM_WINDOW } else { FIRST_WINDOW };
-        let more = if stream.end.is_some() || stream.fault.is_some() { 0 } else { window as usize };
+        let more = if stream.end.is_some() || stream.fault.is_some() { 0 } else { stream.window as usize };
         stream.data.len().max(more)
     }
 

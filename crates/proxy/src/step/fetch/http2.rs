@@ -11,7 +11,9 @@ use sandarac_balance::Address;
 use sandarac_message::{
     FieldsBuf, Method, Name, ResponseHead, ResponseHeadBuf, Span, TooLarge, decimal, members,
 };
-use sandarac_net::{BodyError, BodyStep, Duplex, OriginStream, ReceivedHead, StreamFault, websocket_accept};
+use sandarac_net::{
+    BodyError, BodyStep, Duplex, Lease, OriginStream, ReceivedHead, StreamFault, websocket_accept,
+};
 use sandarac_wire::h1::{BodyFraming, Limits};
 use sandarac_wire::h2::head::encode;
 use sandarac_wire::h2::hpack::encode::Strings;
@@ -22,6 +24,8 @@ use std::task::{Context, Poll, ready};
 /// A stream of a connection that speaks HTTP/2.
 pub(super) struct Http2 {
     stream: OriginStream,
+    /// The window of a response that has not begun, if there was room for one.
+    window: Option<Lease>,
     /// The authority of a request without one, and whether the connection has TLS.
     authority: Box<str>,
     is_tls: bool,
@@ -40,9 +44,10 @@ struct Upgrade {
 }
 
 impl Http2 {
-    pub(super) fn new(stream: OriginStream, address: &Address) -> Http2 {
+    pub(super) fn new(stream: OriginStream, address: &Address, window: Option<Lease>) -> Http2 {
         Http2 {
             stream,
+            window,
             authority: address.authority().into(),
             is_tls: address.is_tls(),
             upgrade: None,
@@ -65,12 +70,16 @@ impl Http2 {
             let key = request.fields.view().all_named(b"Sec-WebSocket-Key").next();
             self.upgrade = Some(Upgrade { protocol: protocol.into(), key: key.map(Box::from) });
         }
+        if request.tunnel {
+            // It may wait for long, and is counted by its own.
+            self.window = None;
+        }
         let method = if protocol.is_some() { Method::Connect } else { request.method };
         let block = self.encode(request, protocol, own).map_err(|_| Fault::HeadTooLarge)?;
         let has_body = request.tunnel
             || matches!(request.framing, BodyFraming::Chunked)
             || matches!(request.framing, BodyFraming::Length(1..));
-        Ok(self.stream.begin(method, &block, !has_body)?)
+        Ok(self.stream.begin(method, &block, !has_body, self.window.is_some())?)
     }
 
     /// The block of a request (RFC 9113 §8.3.1, RFC 8441 §4).
@@ -227,6 +236,8 @@ impl Http2 {
     /// Frees memory that is not used. Returns the number of bytes that the stream may hold meanwhile.
     pub(super) fn park(&mut self) -> usize {
         Duplex::park(&mut self.stream);
+        // The caller counts it from now on.
+        self.window = None;
         self.stream.may_hold()
     }
 

@@ -13,7 +13,7 @@ use crate::origin::{OriginConn, Origins};
 use crate::trailers::TrailerRule;
 use sandarac_balance::{AttemptOutcome, Backend, BackendId, Pick};
 use sandarac_message::{FieldsBuf, Span};
-use sandarac_net::{BodyError, BodyStep, Duplex, Moment};
+use sandarac_net::{BodyError, BodyStep, Duplex, LEASED_WINDOW, Moment};
 use sandarac_wire::h1::Limits;
 use std::io;
 use std::ops::Range;
@@ -66,7 +66,10 @@ impl OriginLink {
     pub(super) fn new(context: &FetchContext<'_>, conn: OriginConn, pick: Pick) -> OriginLink {
         let protocol = match conn {
             OriginConn::Http1(conn, provenance) => Protocol::Http1(Http1::new(conn, provenance)),
-            OriginConn::Http2(stream) => Protocol::Http2(Http2::new(stream, pick.backend().address())),
+            OriginConn::Http2(stream) => {
+                let window = context.core.shared.account.lease_window(LEASED_WINDOW as usize);
+                Protocol::Http2(Http2::new(stream, pick.backend().address(), window))
+            }
         };
         OriginLink::over(context, protocol, pick)
     }
