@@ -173,7 +173,12 @@ impl Checker<'_> {
                 self.value(&argument.value, Type::Duration, "the length of `pass`");
             }
             (ActionArguments::OptionalText, [argument]) => {
-                self.value(&argument.value, Type::String, "the reason of `fail`");
+                // A number is no reason, although it would become a text.
+                if let Some(found) = self.expression(&argument.value)
+                    && !found.is_text()
+                {
+                    self.mismatch(&argument.value, found, Type::String, "the reason of `fail`");
+                }
             }
             (ActionArguments::Status | ActionArguments::OptionalStatus, [status, rest @ ..])
                 if rest.len() <= 1 =>

@@ -199,7 +199,10 @@ impl<'p> Checker<'p> {
             (PropertyKind::Port, ExpressionKind::String(literal)) => {
                 let text = self.text(literal.content);
                 let is_service = text.bytes().any(|byte| byte.is_ascii_alphabetic());
-                if !is_service && text.parse::<u16>().map_or(true, |port| port == 0) {
+                if is_service && !is_host_name(&text) {
+                    let message = format!("`{text}` is neither a port nor the name of a service");
+                    self.report(Diagnostic::new(&rules::PROPERTY, literal.content, message));
+                } else if !is_service && text.parse::<u16>().map_or(true, |port| port == 0) {
                     let message = format!("`{text}` is no port: they go from 1 to 65535");
                     self.report(Diagnostic::new(&rules::NUMBER, literal.content, message));
                 }
@@ -348,7 +351,7 @@ impl<'p> Checker<'p> {
             text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !text.is_empty();
         let address = match text.parse::<IpAddr>() {
             Ok(address) => Some(address),
-            Err(_) if looks_numeric || text.is_empty() || text.contains([' ', ':', '*']) => {
+            Err(_) if looks_numeric || text.is_empty() || !is_host_name(&text) => {
                 let message = format!("`{text}` is no address");
                 self.report(Diagnostic::new(&rules::ACL_ENTRY, span, message).note(
                     "an address is like \"192.0.2.1\" or \"2001:db8::1\", a network like \"192.0.2.0\"/24",
@@ -404,4 +407,9 @@ fn flatten<'p>(items: &'p [PropertyItem], given: &mut Vec<&'p Property>) {
             PropertyItem::Address(_) => {}
         }
     }
+}
+
+/// Whether a text may be the name of a host.
+fn is_host_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
 }

@@ -53,7 +53,9 @@ impl Checker<'_> {
             return self.address(literal);
         }
         let found = self.expression(expression)?;
+        let is_negative = matches!(expression.kind, ExpressionKind::Negative(_));
         let fits = match expected {
+            Type::Bool if is_negative => false,
             Type::String => found.becomes_text(),
             Type::Bool => found.is_condition(),
             Type::Real => found == Type::Real || (found == Type::Int && begins_with_number(expression)),

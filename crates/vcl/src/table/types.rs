@@ -110,7 +110,8 @@ impl fmt::Display for Type {
 /// sum are texts.
 pub fn arithmetic(left: Type, operator: LinkOperator, right: Type) -> Option<Type> {
     use LinkOperator::{Add, And, Divide, Multiply, Or, Remainder, SideBySide, Subtract};
-    let are_texts = left.becomes_text() && right.becomes_text();
+    let is_part = |of: Type| of.becomes_text() && !matches!(of, Type::Acl | Type::Probe);
+    let are_texts = is_part(left) && is_part(right);
     match operator {
         Or | And => Some(Type::Bool),
         SideBySide => are_texts.then_some(Type::String),

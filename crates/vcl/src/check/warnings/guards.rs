@@ -10,6 +10,9 @@ use crate::tree::{
     Block, ComparisonOperator, DeclarationKind, Expression, ExpressionKind, Statement, StatementKind,
 };
 
+/// The calls within each other that are followed.
+const MAX_CALLS: usize = 20;
+
 /// The tests that come before a statement, or around it.
 #[derive(Clone, Copy, Default)]
 struct Guards {
@@ -24,6 +27,8 @@ struct Visit {
     guards: Guards,
     /// Subs that were visited for the built-in sub at hand, because each is visited once.
     seen: Vec<usize>,
+    /// The calls that lead to the statement, because each takes a part of the stack.
+    depth: usize,
     in_recv: bool,
     has_restart_rule: bool,
     found: Vec<(Span, Missing)>,
@@ -42,6 +47,7 @@ impl<'p> Checker<'p> {
         let mut visit = Visit {
             guards: Guards::default(),
             seen: Vec::new(),
+            depth: 0,
             in_recv: false,
             has_restart_rule: false,
             found: Vec::new(),
@@ -124,8 +130,11 @@ impl<'p> Checker<'p> {
                 }
                 StatementKind::Call(name) => {
                     let callee = self.subs.iter().position(|sub| sub.name.text == name.text);
-                    if let Some(callee) = callee.filter(|callee| !visit.seen.contains(callee)) {
+                    let is_new = |callee: &usize| visit.depth < MAX_CALLS && !visit.seen.contains(callee);
+                    if let Some(callee) = callee.filter(is_new) {
+                        visit.depth += 1;
                         self.guarded_sub(callee, visit);
+                        visit.depth -= 1;
                     }
                 }
                 StatementKind::Function(call) => {
