@@ -70,6 +70,7 @@ mod upgrades;
 mod users;
 mod validation;
 mod variants;
+mod vcl;
 mod versions;
 
 use sandarac_test_support::{Gate, Origin, Reply, Request, Sandarac, Setup, reply};

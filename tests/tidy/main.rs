@@ -34,7 +34,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         "server",
         &[
             "message", "balance", "wire", "cache", "policy", "config", "net", "tls", "acme", "discover",
-            "proxy", "lab",
+            "proxy", "lab", "vcl",
         ],
     ),
 ];

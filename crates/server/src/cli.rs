@@ -8,6 +8,7 @@ mod process;
 mod replay;
 mod run;
 mod token;
+mod vcl;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ pub use process::ProcessArgs;
 pub use replay::ReplayArgs;
 pub use run::{Listen, RunArgs};
 pub use token::token;
+pub use vcl::{VclCheckArgs, VclCommand};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,6 +119,9 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Play an access log through the balancer, against backends or simulated workers
     Replay(Box<ReplayArgs>),
+    /// Check programs in VCL, the configuration language of Varnish
+    #[command(subcommand)]
+    Vcl(VclCommand),
 }
 
 /// The flags of `demo`.

@@ -37,3 +37,4 @@ mod takeover;
 mod tls;
 pub mod top;
 mod user;
+pub mod vcl;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use sandarac_server::cli::{Cli, Command, Job, RunArgs};
 use sandarac_server::failure::Failure;
 use sandarac_server::stderr::print_line;
-use sandarac_server::{check, commands, demo, intermediary, probe, replay, run, simulate, top};
+use sandarac_server::{check, commands, demo, intermediary, probe, replay, run, simulate, top, vcl};
 
 fn main() -> ExitCode {
     if let Some(code) = intermediary::serve() {
@@ -55,6 +55,7 @@ fn perform(job: Job) -> Result<ExitCode, Failure> {
         Job::Other(Command::CheckPool(args)) => return Ok(commands::check_pool(&args)),
         Job::Other(Command::Simulate(args)) => simulate::simulate(&args),
         Job::Other(Command::Replay(args)) => replay::replay(&args),
+        Job::Other(Command::Vcl(command)) => return vcl::vcl(&command),
     };
     done.map(|()| ExitCode::SUCCESS)
 }
