@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sandarac_vcl::check::{BasicPatterns, check as check_program};
 use sandarac_vcl::{
     IncludeRequest, Limits, LoadError, LoadedFile, Loader, NoFiles, Parsed, parse, render, to_json,
 };
@@ -149,6 +150,38 @@ fn endless_includes_reach_a_limit() {
 }
 
 #[test]
+fn large_programs_are_checked_in_bounded_time_on_a_small_stack() {
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(check_large_programs);
+    thread.expect("a thread").join().expect("no panic");
+}
+
+fn check_large_programs() {
+    let many = |count: usize, part: &dyn Fn(usize) -> String| (0..count).map(part).collect::<String>();
+    let head = "vcl 4.1; backend default none;\n";
+    for text in [
+        // A chain of calls, a ring, and calls of subs that do not exist but have similar names.
+        many(50_000, &|at| format!("sub s{at} {{ call s{}; }}\n", at + 1)) + "sub vcl_recv { call s0; }",
+        many(50_000, &|at| format!("sub s{at} {{ call s{}; }}\n", (at + 1) % 50_000)),
+        many(20_000, &|at| format!("sub normalise_{at} {{ call normalize_{at}; }}\n")),
+        // Entries, conditions, arguments, variables and patterns in large numbers.
+        format!(
+            "acl a {{ {} }}",
+            many(200_000, &|at| format!("\"10.{}.{}.0\"/24;\n", at / 256 % 256, at % 256))
+        ),
+        format!(
+            "sub vcl_recv {{ {} }}",
+            many(40_000, &|at| format!("set req.http.X{at} = req.ulr + {at};\n"))
+        ),
+        format!("sub vcl_recv {{ if (req.url ~ \"{}\") {{ }} }}", "(a+)*[".repeat(100_000)),
+        format!("sub vcl_recv {{ std.log({}); }}", "1, ".repeat(200_000)),
+        format!("sub vcl_recv {{ set req.url = {}; }}", "req.url + ".repeat(100_000) + "1"),
+        format!("sub vcl_recv {{ {} }}", "return (restart); ban(\"a\");".repeat(30_000)),
+    ] {
+        check(format!("{head}{text}").as_bytes());
+    }
+}
+
+#[test]
 fn many_errors_end_with_one_that_tells_their_number() {
     let text = format!("vcl 4.1; sub a {{ {} }}", "set b;\n".repeat(1000));
     let parsed = read(text.as_bytes(), &mut NoFiles);
@@ -160,7 +193,7 @@ fn many_errors_end_with_one_that_tells_their_number() {
 fn check(text: &[u8]) {
     let start = Instant::now();
     let parsed = read(text, &mut NoFiles);
-    for found in &parsed.diagnostics {
+    for found in &check_program(&parsed, &BasicPatterns) {
         assert!(found.span.end as usize <= text.len(), "{found:?}");
         render(&parsed.sources, found);
         to_json(&parsed.sources, found);
@@ -174,9 +207,10 @@ fn read(text: &[u8], loader: &mut dyn Loader) -> Parsed {
 
 /// The programs of the transcripts: small ones, with mistakes of all kinds.
 fn programs() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
-    let mut paths: Vec<_> =
-        fs::read_dir(folder).expect("the transcripts").map(|entry| entry.expect("an entry").path()).collect();
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let entries = |name: &str| fs::read_dir(tests.join(name)).expect("the transcripts");
+    let entries = entries("transcripts").chain(entries("checked"));
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
     let mut programs = Vec::new();
     for path in paths {

@@ -11,6 +11,9 @@ use crate::parser::Parsed;
 use crate::source::{FileId, Span};
 use crate::tree::{Declaration, DeclarationKind};
 
+/// The diagnostics of the checker that are kept, because later ones are seldom read.
+const MAX_DIAGNOSTICS: usize = 200;
+
 /// The state of one check.
 pub(super) struct Checker<'p> {
     pub(super) parsed: &'p Parsed,
@@ -65,8 +68,16 @@ impl<'p> Checker<'p> {
         }
     }
 
+    /// Adds a diagnostic, unless there are very many already.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        if !self.is_full() {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Whether so many mistakes were found that the rest of the program is not checked.
+    pub(super) fn is_full(&self) -> bool {
+        self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
     /// The text of a span.

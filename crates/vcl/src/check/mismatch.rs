@@ -4,7 +4,6 @@ use crate::check::checker::Checker;
 use crate::check::rules;
 use crate::check::symbols::SymbolKind;
 use crate::diagnostic::Diagnostic;
-use crate::suggest::closest;
 use crate::table::Type;
 use crate::tree::{Expression, ExpressionKind};
 
@@ -157,8 +156,7 @@ impl Checker<'_> {
                 let diagnostic = Diagnostic::new(&rules::UNKNOWN_SYMBOL, value.span, message);
                 let is_candidate =
                     |kind: SymbolKind| matches!(kind, SymbolKind::Backend | SymbolKind::Object(_));
-                let names = self.symbols.iter().filter(|(_, symbol)| is_candidate(symbol.kind));
-                let meant = closest(&name.text, names.map(|(name, _)| name)).map(str::to_owned);
+                let meant = self.symbols.closest(&name.text, is_candidate).map(str::to_owned);
                 let diagnostic = match meant {
                     Some(meant) => {
                         self.symbols.mark_used(&meant);

@@ -53,6 +53,11 @@ pub fn check(parsed: &Parsed, patterns: &dyn Patterns) -> Vec<Diagnostic> {
     if !parsed.has_errors() {
         checker.warnings();
     }
+    if let (true, Some(last)) = (checker.is_full(), checker.diagnostics.last()) {
+        let count = checker.diagnostics.len();
+        let message = format!("{count} mistakes were found; the rest of the program was not checked");
+        checker.diagnostics.push(Diagnostic::new(&crate::rules::LIMIT_ERRORS, last.span, message));
+    }
     diagnostics.append(&mut checker.diagnostics);
     warnings::retain_unsilenced(parsed, &mut diagnostics);
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));

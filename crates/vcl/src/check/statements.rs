@@ -16,6 +16,9 @@ impl Checker<'_> {
 
     fn statements(&mut self, statements: &[Statement]) {
         for (at, statement) in statements.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             self.statement(statement);
             if let (StatementKind::Return(end), Some(next)) = (&statement.kind, statements.get(at + 1))
                 && !self.parsed.has_errors()

@@ -6,6 +6,9 @@ use crate::source::Span;
 use crate::suggest::closest;
 use crate::table::{Class, Module};
 
+/// The symbols that an unknown name is compared with, because each comparison takes time.
+const MAX_CANDIDATES: usize = 500;
+
 /// The kind of a symbol.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SymbolKind {
@@ -78,9 +81,10 @@ impl<'p> Symbols<'p> {
         self.order.iter().map(|name| (*name, self.by_name[name]))
     }
 
-    /// The name of such a symbol that is closest to `name`.
+    /// The name of such a symbol that is closest to `name`, among the first ones if there are very many.
     pub(super) fn closest(&self, name: &str, is_candidate: impl Fn(SymbolKind) -> bool) -> Option<&'p str> {
-        closest(name, self.iter().filter(|(_, symbol)| is_candidate(symbol.kind)).map(|(name, _)| name))
+        let candidates = self.iter().take(MAX_CANDIDATES).filter(|(_, symbol)| is_candidate(symbol.kind));
+        closest(name, candidates.map(|(name, _)| name))
     }
 
     pub(super) fn insert(&mut self, name: &'p str, symbol: Symbol) {

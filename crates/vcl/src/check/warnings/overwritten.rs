@@ -7,6 +7,9 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::tree::{AssignmentOperator, Block, ExpressionKind, Statement, StatementKind};
 
+/// The assignments before one that are compared with it.
+const MAX_PENDING: usize = 32;
+
 impl Checker<'_> {
     /// Warns of assignments in a row to one variable.
     pub(super) fn overwritten(&mut self, block: &Block) {
@@ -51,6 +54,9 @@ fn in_row(statements: &[Statement], found: &mut Vec<(String, Span, Span)>) {
                 let first = same.map(|at| pending.remove(at).1);
                 if assignment.operator == AssignmentOperator::Assign {
                     found.extend(first.map(|first| (name.clone(), first, assignment.target.span)));
+                    if pending.len() == MAX_PENDING {
+                        pending.remove(0);
+                    }
                     pending.push((name, assignment.target.span));
                 }
             }
