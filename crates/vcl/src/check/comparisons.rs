@@ -142,6 +142,7 @@ impl Checker<'_> {
                 let diagnostic = Diagnostic::new(&rules::TYPE, left.span, message)
                     .note("texts are matched with patterns, addresses with access lists");
                 self.report(match found {
+                    Type::Int if !name.ends_with(".status") => diagnostic.advice("compare it with `==`"),
                     Type::Int => diagnostic.advice(format!("compare: `{name} >= 500 && {name} < 600`")),
                     _ => diagnostic,
                 });

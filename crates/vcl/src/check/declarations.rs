@@ -1,7 +1,6 @@
 //! Declarations: backends, probes, access lists, subs.
 
-use std::net::IpAddr;
-
+use crate::check::access_lists::is_host_name;
 use crate::check::checker::Checker;
 use crate::check::rules;
 use crate::check::symbols::SymbolKind;
@@ -10,8 +9,8 @@ use crate::source::Span;
 use crate::suggest::closest;
 use crate::table::{BACKEND_PROPERTIES, PROBE_PROPERTIES, PropertyKind, PropertyRow};
 use crate::tree::{
-    Acl, AclEntry, AclItem, BackendBody, Declaration, DeclarationKind, Expression, ExpressionKind,
-    Properties, Property, PropertyItem, PropertyValue,
+    BackendBody, Declaration, DeclarationKind, Expression, ExpressionKind, Properties, Property,
+    PropertyItem, PropertyValue,
 };
 
 /// Other names that people try for properties.
@@ -68,6 +67,8 @@ impl<'p> Checker<'p> {
         let find = |wanted: &str| given.iter().find(|property| &*property.name.text == wanted);
         match (find("host"), find("path")) {
             (Some(_), None) | (None, Some(_)) => {}
+            // A misspelt `.host` was reported.
+            (None, None) if given.iter().any(|property| means_host(&property.name.text)) => {}
             (None, None) => {
                 let message = "the backend has neither `.host` nor `.path`";
                 let inner = properties.span.start + 1;
@@ -188,7 +189,7 @@ impl<'p> Checker<'p> {
         };
         let written = self.short_text(value.span);
         let wrong = |kind: &str| {
-            Diagnostic::new(&rules::PROPERTY, value.span, format!("the value of `.{name}` is {kind}"))
+            Diagnostic::new(&rules::PROPERTY, value.span, format!("the value of `.{name}` has to be {kind}"))
         };
         match (row.kind, &value.kind) {
             (_, ExpressionKind::Invalid | ExpressionKind::UnknownUnit { .. }) => {}
@@ -322,78 +323,6 @@ impl<'p> Checker<'p> {
             }
         }
     }
-
-    fn acl(&mut self, acl: &Acl) {
-        let is_pedantic = !acl.flags.iter().any(|flag| &*flag.name.text == "pedantic" && !flag.is_set);
-        self.acl_items(&acl.items, is_pedantic);
-    }
-
-    fn acl_items(&mut self, items: &[AclItem], is_pedantic: bool) {
-        for item in items {
-            match item {
-                AclItem::Entry(entry) => self.acl_entry(entry, is_pedantic),
-                AclItem::Include(include) => {
-                    include.parts.iter().for_each(|part| self.acl_items(&part.items, is_pedantic));
-                }
-            }
-        }
-    }
-
-    fn acl_entry(&mut self, entry: &AclEntry, is_pedantic: bool) {
-        let text = self.text(entry.address.content);
-        let span = entry.address.content;
-        // The mask may stand within the quotes.
-        let (text, inner_bits) = match text.split_once('/') {
-            Some((address, bits)) => (address.to_owned(), Some(bits.to_owned())),
-            None => (text, None),
-        };
-        let looks_numeric =
-            text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && !text.is_empty();
-        let address = match text.parse::<IpAddr>() {
-            Ok(address) => Some(address),
-            Err(_) if looks_numeric || text.is_empty() || !is_host_name(&text) => {
-                let message = format!("`{text}` is no address");
-                self.report(Diagnostic::new(&rules::ACL_ENTRY, span, message).note(
-                    "an address is like \"192.0.2.1\" or \"2001:db8::1\", a network like \"192.0.2.0\"/24",
-                ));
-                return;
-            }
-            Err(_) => None,
-        };
-        let inner = inner_bits.map(|bits| (bits.trim().parse().unwrap_or(-1), span));
-        let Some((bits, mask_span)) = entry.mask.map(|mask| (mask.bits, mask.span)).or(inner) else { return };
-        let most = if matches!(address, Some(IpAddr::V4(_))) { 32 } else { 128 };
-        if !(0..=most).contains(&bits) {
-            let message = format!("the mask is a number from 0 to {most}, not {bits}");
-            self.report(Diagnostic::new(&rules::ACL_ENTRY, mask_span, message));
-            return;
-        }
-        if let (Some(address), true) = (address, is_pedantic) {
-            self.host_bits(address, bits as u32, span);
-        }
-    }
-
-    /// Reports an address with bits beyond its mask.
-    fn host_bits(&mut self, address: IpAddr, bits: u32, span: Span) {
-        let network = match address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-                IpAddr::from((u32::from(address) & mask).to_be_bytes())
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-                IpAddr::from((u128::from(address) & mask).to_be_bytes())
-            }
-        };
-        if network != address {
-            let message = format!("`{address}` has bits beyond its mask of {bits}");
-            self.report(
-                Diagnostic::new(&rules::ACL_ENTRY, span, message)
-                    .note("the flag `-pedantic` of the access list allows it")
-                    .mend(format!("write `\"{network}\"/{bits}`"), span, network.to_string()),
-            );
-        }
-    }
 }
 
 /// Collects properties, those of included files too.
@@ -409,7 +338,9 @@ fn flatten<'p>(items: &'p [PropertyItem], given: &mut Vec<&'p Property>) {
     }
 }
 
-/// Whether a text may be the name of a host.
-fn is_host_name(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+/// Whether a name of no property is probably meant as `.host`.
+fn means_host(name: &str) -> bool {
+    let is_known = BACKEND_PROPERTIES.iter().any(|row| row.name == name);
+    let is_renamed = RENAMED.contains(&(name, "host"));
+    !is_known && (is_renamed || closest(name, BACKEND_PROPERTIES.iter().map(|row| row.name)) == Some("host"))
 }

@@ -180,7 +180,7 @@ impl<'p> Checker<'p> {
         if let Some(absent) = absent_module(&name.text) {
             let message = format!("the module `{}` is not provided here", name.text);
             let edition = match absent.edition {
-                Edition::Free => "free",
+                Edition::Free => "free software",
                 Edition::Enterprise => "part of the enterprise edition of Varnish Software",
             };
             let diagnostic = Diagnostic::new(&rules::UNKNOWN_MODULE, span, message)

@@ -4,6 +4,7 @@
 //! requirement of its sub; afterwards each requirement is compared with the built-in subs that reach it
 //! through calls. An expression whose type is unknown was reported, so that one mistake has one error.
 
+mod access_lists;
 mod actions;
 mod arguments;
 mod checker;

@@ -40,11 +40,15 @@ impl Checker<'_> {
                 _ if !is_field => report(format!("a ban does not test `{field}`"))
                     .note("a ban tests fields of `req` and `obj`, such as `req.url` and `obj.http.X`"),
                 (Some(operator), _) if operator.contains(COMPUTED) => return,
-                (Some("="), _) => report("a ban compares with `==`, not with `=`".into()).mend(
-                    "write `==`",
-                    self.place_of(value, " = "),
-                    " == ",
-                ),
+                (Some("="), _) => {
+                    let place = self.place_of(value, " = ");
+                    let message = "a ban compares with `==`, not with `=`";
+                    let diagnostic = Diagnostic::new(&rules::BAN, place, message);
+                    match place == value.span {
+                        true => diagnostic.advice("write `==`"),
+                        false => diagnostic.mend("write `==`", place, " == "),
+                    }
+                }
                 (Some(operator), _) if !OPERATORS.contains(&operator) => {
                     report(format!("a ban has no operator `{operator}`"))
                         .note(format!("the operators are {}", OPERATORS.join(" ")))
