@@ -1,5 +1,5 @@
-//! Programs and the exact diagnostics about them, side by side: those of the parser in `tests/transcripts`, those
-//! of parser and checker in `tests/checked`.
+//! Programs and the exact diagnostics about them, side by side: those of the parser in `tests/transcripts`,
+//! those of parser and checker in `tests/checked`.
 //!
 //! A file holds cases. A case begins with `== NAME` and has a program; then, after `-- file NAME`, the text
 //! of a file that it includes; then, after `--`, the diagnostics. `SANDARAC_BLESS=1` writes the diagnostics
@@ -113,7 +113,7 @@ fn spans_of_diagnostics_lie_within_their_files() {
     }
 }
 
-/// The program of a case of the transcript at `path`, with the diagnostics of the checker if they belong there.
+/// The program of a case of the transcript at `path`, with the diagnostics of the checker if it has those.
 fn read(path: &Path, case: &Case, program: &str) -> Parsed {
     let text = Arc::from(program.as_bytes());
     let mut parsed = parse("main.vcl", text, &mut Files(&case.files), Limits::default());

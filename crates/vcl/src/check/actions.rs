@@ -99,7 +99,7 @@ impl Checker<'_> {
         let sub = builtin.map(|sub| self.subs[sub].subs);
         if &*name.text == "hit_for_pass" {
             self.report(diagnostic.note("`hit_for_pass` is of VCL 3").advice(
-                "write `set beresp.uncacheable = true;` and `set beresp.ttl = 120s;`, then `return (deliver);`",
+                "write `set beresp.uncacheable = true; set beresp.ttl = 120s;` and `return (deliver);`",
             ));
             return;
         }

@@ -6,7 +6,7 @@ use crate::check::rules;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::suggest::closest;
-use crate::table::{Function, Parameter, Subs, Type};
+use crate::table::{Function, Parameter, Release, Subs, Type};
 use crate::tree::{Argument, Arguments, Expression, ExpressionKind, LinkOperator};
 
 /// The functions that convert one of several values, which differ in their names, to their type.
@@ -20,6 +20,17 @@ impl Checker<'_> {
         let last_name = name.rsplit('.').next().unwrap_or(name).len() as u32;
         let call = Span::new(before.file, before.start.saturating_sub(last_name), before.start);
         self.require_function(name, function, call);
+        if function.release == Release::Until7 {
+            let message = format!("`{name}` is gone in version 8");
+            let diagnostic = Diagnostic::new(&rules::REMOVED_FUNCTION, call, message);
+            self.report(match name {
+                "std.real2integer" => diagnostic.advice("write `std.integer(real = …, fallback = …)`"),
+                "std.real2time" => diagnostic.advice("write `std.time(real = …, fallback = …)`"),
+                "std.time2integer" => diagnostic.advice("write `std.integer(time = …, fallback = …)`"),
+                "std.time2real" => diagnostic.advice("write `std.real(time = …, fallback = …)`"),
+                _ => diagnostic.mend("write `format_date`", call, "format_date"),
+            });
+        }
         if arguments.list.iter().any(|argument| was_reported(&argument.value)) {
             self.mark_uses(arguments);
             return;

@@ -1,6 +1,6 @@
 //! The state of one check.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::check::flow::SubFlow;
 use crate::check::patterns::Patterns;
@@ -26,6 +26,8 @@ pub(super) struct Checker<'p> {
     pub(super) symbols: Symbols<'p>,
     /// The subs in order; those of one name are one.
     pub(super) subs: Vec<SubFlow<'p>>,
+    /// The modules that are missing, because each is reported once.
+    pub(super) missing_imports: HashSet<String>,
     /// The declaration that is being checked.
     pub(super) at: usize,
     /// The sub that is being checked.
@@ -42,6 +44,7 @@ impl<'p> Checker<'p> {
             dialects: HashMap::new(),
             symbols: Symbols::default(),
             subs: Vec::new(),
+            missing_imports: HashSet::new(),
             at: 0,
             sub: None,
         };

@@ -295,6 +295,9 @@ impl Checker<'_> {
         let span = name.span;
         let known = module(&name.text).filter(|module| module.name != table::BUILTIN_MODULE);
         if known.is_some() {
+            if !self.missing_imports.insert(name.text.to_string()) {
+                return;
+            }
             let message = format!("the module `{}` is not imported", name.text);
             let diagnostic = Diagnostic::new(&rules::UNKNOWN_SYMBOL, span, message);
             let line = format!("import {};", name.text);

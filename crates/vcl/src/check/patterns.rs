@@ -135,8 +135,8 @@ fn end_of_counts(pattern: &[u8], open: usize) -> Option<usize> {
     is_counts.then_some(open + 1 + length)
 }
 
-/// Whether a repeated group has an alternative that is nothing but repetitions, such as `(a+)*`: the number of
-/// ways to match a text with it grows exponentially with the text.
+/// Whether a repeated group has an alternative that is nothing but repetitions, such as `(a+)*`: the number
+/// of ways to match a text with it grows exponentially with the text.
 pub(super) fn has_nested_quantifiers(pattern: &[u8]) -> bool {
     /// An alternative of a group.
     #[derive(Clone, Copy, Default)]

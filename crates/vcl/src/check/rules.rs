@@ -16,12 +16,12 @@ macro_rules! rules {
 }
 
 rules! {
-    ACL_ENTRY error "acl-entry" "An entry of an access list is an address or a name, with a mask that fits it.";
+    ACL_ENTRY error "acl-entry" "An entry of a list is an address or a name, with a mask that fits it.";
     ACTION error "action" "Each sub has its own actions.";
     ACTION_ARGUMENTS error "action-arguments" "An action has only its own arguments.";
     ARGUMENTS error "arguments" "A call has the arguments of its function.";
     BAN error "ban" "A ban tests fields of `req` and `obj`, with operators of its own.";
-    CACHED_COOKIES warning "cached-cookies" "Requests with cookies are looked up only if these do not matter.";
+    CACHED_COOKIES warning "cached-cookies" "Requests with cookies are looked up only if these do not count.";
     DEFINED_TWICE error "defined-twice" "A name is defined once.";
     DOLLAR_GROUP warning "dollar-group" "A replacement has `\\1` for the first group.";
     HOST_PATTERN warning "host-pattern" "Dots in patterns of host names are escaped.";
@@ -33,9 +33,10 @@ rules! {
     NUMBER error "number" "A number is within the bounds of its place.";
     OVERWRITTEN warning "overwritten" "A value is used before it is overwritten.";
     PATTERN error "pattern" "A pattern is a regular expression, written as a string.";
-    PROPERTY error "property" "Backends and probes have only their own properties, each with a value of its kind.";
+    PROPERTY error "property" "Backends and probes have only their own properties, each of its kind.";
     READ_ONLY error "read-only" "Some variables can only be read, or only be set.";
     RECURSION error "recursion" "A sub does not call itself, directly or through others.";
+    REMOVED_FUNCTION warning "removed-function" "A function exists in version 8 too.";
     STORED_COOKIE warning "stored-cookie" "A response that sets a cookie is not stored for all.";
     SYNTAX_VERSION error "syntax-version" "Some variables exist only in one version of the syntax.";
     TYPE error "type" "A value has the type of its place.";
@@ -51,7 +52,7 @@ rules! {
     UNREACHABLE warning "unreachable" "No statement follows a `return` in the same block.";
     WIDE_VARY warning "wide-vary" "Responses vary only by fields with a few values.";
     ZERO_TTL warning "zero-ttl" "A lifetime of zero comes with `beresp.uncacheable`.";
-    NO_VALUE error "no-value" "A function without a value is a statement of its own, and one with a value is not.";
+    NO_VALUE error "no-value" "Only a function without a value is a statement of its own.";
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub const PROBE_PROPERTIES: &[PropertyRow] = &[
     row("timeout", PropertyKind::Duration, "Time limit of one probe; 2 s by default."),
     row("interval", PropertyKind::Duration, "Time between probes; 5 s by default."),
     row("window", PropertyKind::Integer(1), "Number of the latest probes that count; 8 by default."),
-    row("threshold", PropertyKind::Integer(0), "Good probes within the window of a healthy backend; 3 by default."),
+    row("threshold", PropertyKind::Integer(0), "Good probes in the window of a healthy backend; 3 by default."),
     row("initial", PropertyKind::Integer(0), "Good probes that count at the start."),
     newer("expect_close", PropertyKind::Boolean, "Whether the backend closes the connection of a probe."),
 ];

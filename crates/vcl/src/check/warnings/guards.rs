@@ -74,7 +74,7 @@ impl<'p> Checker<'p> {
                     Diagnostic::new(&rules::UNGUARDED_PURGE, span, message)
                         .note("no test of `client.ip` comes before it")
                         .advice(
-                            "define an `acl`, and write `if (client.ip !~ NAME) { return (synth(405)); }` before it",
+                            "define an `acl`, and begin with `if (client.ip !~ NAME) { return (synth(405)); }`",
                         )
                 }
                 Missing::Restarts => {

@@ -9,8 +9,8 @@ use crate::source::FileId;
 /// The words before the names.
 const MARK: &str = "vcl-check: allow ";
 
-/// Removes warnings that a comment silences: on the line of the comment, on the next one, and everywhere if it
-/// stands before the first declaration of the main file.
+/// Removes warnings that a comment silences: on the line of the comment, on the next one, and everywhere if
+/// it stands before the first declaration of the main file.
 pub(in crate::check) fn retain_unsilenced(parsed: &Parsed, diagnostics: &mut Vec<Diagnostic>) {
     let mut by_line: HashMap<(FileId, usize), Vec<String>> = HashMap::new();
     let mut everywhere: Vec<String> = Vec::new();
