@@ -68,7 +68,13 @@ impl Facts<'_> {
             let is_late = first_sub.is_some_and(|first| first.file == span.file && first.start < span.start);
             let text = self.director_text(director, span, stray)?;
             let edit = match is_late {
-                true if text.backends.is_empty() => self.layout.remove_paragraph(span),
+                true if text.backends.is_empty() => {
+                    let above = self.layout.with_comments_above(span).before().to(span.before());
+                    let comments = self.layout.text(above);
+                    let comments = comments.lines().map(str::trim).filter(|line| !line.is_empty());
+                    early.extend(comments.map(str::to_owned));
+                    self.layout.remove_paragraph(span)
+                }
                 true => Edit { span, text: text.backends },
                 false => {
                     let statements: Vec<String> = early.drain(..).chain(text.statements.clone()).collect();

@@ -164,12 +164,7 @@ impl Walker<'_, '_> {
         if self.state != State::Fetch || !text.starts_with("req.") {
             return;
         }
-        let is_same = |path: &Path| path.text().eq_ignore_ascii_case(&text);
-        let is_read = self.facts.subs.iter().any(|(sub, _)| {
-            let is_later = [State::Deliver, State::Synth].into_iter();
-            is_later.into_iter().any(|state| self.facts.runs_in(&sub.name.text, state))
-                && visit::reads(&sub.block.statements, &is_same)
-        });
+        let is_read = self.facts.read_by_clients.contains(&text.to_ascii_lowercase());
         if is_read {
             let question = format!("`{text}` is read on the client's side, which does not see this change");
             let choices = [

@@ -80,7 +80,7 @@ fn lines(text: &[u8]) -> Vec<String> {
     lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
 }
 
-/// The groups of lines that edits change, in order; edits of one line are of one group.
+/// The lines that differ, in order; those that follow each other directly are of one difference.
 fn differences(source: &SourceFile, file: FileId, old: &[String], edits: &[Edit]) -> Vec<Difference> {
     let mut groups: Vec<(Range<usize>, Vec<Edit>)> = Vec::new();
     for edit in edits {
@@ -94,7 +94,18 @@ fn differences(source: &SourceFile, file: FileId, old: &[String], edits: &[Edit]
             _ => groups.push((first..last, vec![edit.clone()])),
         }
     }
-    groups.into_iter().filter_map(|(range, group)| difference(source, file, old, range, &group)).collect()
+    let all = groups.into_iter().filter_map(|(range, group)| difference(source, file, old, range, &group));
+    let mut joined: Vec<Difference> = Vec::new();
+    for found in all {
+        match joined.last_mut() {
+            Some(last) if last.old.end == found.old.start => {
+                last.old.end = found.old.end;
+                last.new.extend(found.new);
+            }
+            _ => joined.push(found),
+        }
+    }
+    joined
 }
 
 fn difference(

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dialect::OldVersion;
 use crate::parser::Parsed;
+use crate::rules;
 use crate::source::Span;
 use crate::tree::{
     Backend, BackendBody, Block, DeclarationKind, Director, Expression, ExpressionKind, LinkOperator,
@@ -39,6 +40,8 @@ pub(super) struct Facts<'p> {
     pub(super) backend_statuses: Statuses,
     /// Whether `vcl_recv` depends on the number of restarts.
     pub(super) recv_reads_restarts: bool,
+    /// The variables of the request that `vcl_deliver` and `vcl_error` read, in small letters.
+    pub(super) read_by_clients: BTreeSet<String>,
     /// The groups of states of the subs of the user that are not one text in all of them, each with the first
     /// group that has the same text.
     pub(super) copied: BTreeMap<&'p str, BTreeMap<State, State>>,
@@ -65,6 +68,7 @@ impl<'p> Facts<'p> {
             client_statuses: Statuses::default(),
             backend_statuses: Statuses::only(503),
             recv_reads_restarts: false,
+            read_by_clients: BTreeSet::new(),
             copied: BTreeMap::new(),
             names: BTreeSet::new(),
             imports: BTreeSet::new(),
@@ -72,7 +76,13 @@ impl<'p> Facts<'p> {
         facts.version = version.or(parsed.program.old_version).or_else(|| facts.shown_version());
         facts.declarations(parsed);
         facts.errors();
+        if parsed.diagnostics.iter().any(|found| found.rule.name == rules::INCLUDE.name) {
+            // A file that could not be read may make any error.
+            facts.client_statuses.add(None);
+            facts.backend_statuses.add(None);
+        }
         facts.purges();
+        facts.client_reads();
         facts.recv_reads_restarts = facts.any_statement(State::Recv, &depends_on_restarts);
         facts
     }
@@ -137,6 +147,17 @@ impl<'p> Facts<'p> {
                 states.map_or(test(State::Recv), |states| states.iter().any(|&state| test(state)))
             };
             visit::each_statement(&sub.block.statements, &mut |statement| {
+                if let StatementKind::Set(set) = &statement.kind
+                    && set.target.is("obj.status")
+                {
+                    // Statements below may test the new status.
+                    let status = match set.value.kind {
+                        ExpressionKind::Integer(number) => Some(number),
+                        _ => None,
+                    };
+                    client_statuses.add(status);
+                    backend_statuses.add(status);
+                }
                 let StatementKind::Old(OldStatement::Error { status, .. }) = &statement.kind else { return };
                 let status = match status.as_ref().map(|status| &status.kind) {
                     None => Some(503),
@@ -151,6 +172,24 @@ impl<'p> Facts<'p> {
                 }
             });
         }
+    }
+
+    fn client_reads(&mut self) {
+        let mut read = BTreeSet::new();
+        for (sub, _) in &self.subs {
+            let name = &*sub.name.text;
+            if !self.runs_in(name, State::Deliver) && !self.runs_in(name, State::Synth) {
+                continue;
+            }
+            visit::each_statement(&sub.block.statements, &mut |statement| {
+                visit::each_expression(statement, &mut |part| {
+                    if let ExpressionKind::Path(path) = &part.kind {
+                        read.insert(path.text().to_ascii_lowercase());
+                    }
+                });
+            });
+        }
+        self.read_by_clients = read;
     }
 
     fn purges(&mut self) {

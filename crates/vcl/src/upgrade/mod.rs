@@ -115,6 +115,7 @@ pub fn upgrade(parsed: &Parsed, options: UpgradeOptions) -> Result<Upgrade, Upgr
     };
     changes.sort_by_key(|change| change.span);
     let files = output::files(parsed, &changes)?;
+    output::check_shared(parsed, &files)?;
     if is_old {
         output::check(parsed, &files)?;
     }
@@ -181,7 +182,8 @@ fn changes(parsed: &Parsed, mut facts: Facts<'_>) -> Result<(Vec<Change>, Vec<St
     changes.extend(purge.changes);
     changes.extend(facts.objects(&parsed.program.declarations, main, &stray, &mut needs)?);
     changes.extend(facts.recv_start(&needs, main));
-    changes.extend(facts.head(parsed, main_id, &needs));
+    // Among insertions at the start of the file, the version is the first.
+    changes.splice(0..0, facts.head(parsed, main_id, &needs));
     changes.extend(stray.into_iter().map(|edit| Change {
         construct: &constructs::STRAY_SEMICOLON,
         span: edit.span,

@@ -1,8 +1,8 @@
 //! The new texts of the files, and their check.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::refusal::UpgradeRefusal;
 use crate::diagnostic::Edit;
 use crate::dialect::Dialect;
 use crate::edits::{OverlappingEdits, apply_edits};
@@ -12,6 +12,7 @@ use crate::parser::{Parsed, parse};
 use crate::rules;
 use crate::source::{FileId, SourceFile};
 use crate::upgrade::change::{Change, merged};
+use crate::upgrade::refusal::UpgradeRefusal;
 
 /// A file with its edits and its new text.
 #[derive(Clone, Debug)]
@@ -69,6 +70,18 @@ impl Loader for NewFiles<'_> {
         }
         if loaded.is_empty() { Err(LoadError::NotFound) } else { Ok(loaded) }
     }
+}
+
+/// Checks that each file that is included more than once has one new text.
+pub(super) fn check_shared(parsed: &Parsed, files: &[NewFile]) -> Result<(), UpgradeRefusal> {
+    let mut texts: BTreeMap<&str, &[u8]> = BTreeMap::new();
+    for file in files {
+        let name = parsed.sources.file(file.id).name();
+        if *texts.entry(name).or_insert(&file.text) != file.text {
+            return Err(UpgradeRefusal::SharedFile(name.to_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the new texts, which must have no mistake.

@@ -1,4 +1,4 @@
-//! Programs that are not upgraded.
+//! The reasons for which a program is not upgraded.
 
 use std::fmt;
 
@@ -11,6 +11,8 @@ pub enum UpgradeRefusal {
     Unreadable(usize),
     /// Two changes are about the same text.
     Overlap(OverlappingEdits),
+    /// A file that is included twice would need two new texts; its name.
+    SharedFile(String),
     /// The new text would have a mistake; its message and line.
     Output(String),
 }
@@ -25,6 +27,9 @@ impl fmt::Display for UpgradeRefusal {
                 write!(f, "the program has {count} mistakes, which have to be mended first")
             }
             UpgradeRefusal::Overlap(overlap) => write!(f, "the program cannot be upgraded: {overlap}"),
+            UpgradeRefusal::SharedFile(name) => {
+                write!(f, "the file `{name}` is included twice and would differ: include a copy in one place")
+            }
             UpgradeRefusal::Output(message) => {
                 write!(f, "the program cannot be upgraded: the new text would have a mistake: {message}")
             }

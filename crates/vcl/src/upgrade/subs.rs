@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::diagnostic::Edit;
 use crate::edits::OverlappingEdits;
 use crate::source::Span;
-use crate::tree::{Block, Branch, StatementKind, Sub};
+use crate::tree::{Block, Branch, OldStatement, StatementKind, Sub};
 use crate::upgrade::change::{Change, rewritten};
 use crate::upgrade::conditions::pure_method;
 use crate::upgrade::constructs;
 use crate::upgrade::directors::dedented;
 use crate::upgrade::facts::{Facts, is_purge};
 use crate::upgrade::state::{GONE_SUBS, State};
+use crate::upgrade::visit;
 use crate::upgrade::walker::{Needs, Walker, first_line};
 
 /// The depth of calls up to which copies of subs call copies.
@@ -124,6 +125,12 @@ impl Facts<'_> {
                 [] => &constructs::SUB_FOR_BOTH_SIDES,
                 _ => &constructs::ERROR_SUB,
             };
+            if includes(sub) {
+                walker.anchor = span;
+                let question = "the included file is changed for one of the subs only";
+                let choices = ["write a second file for the other sub"];
+                walker.decide(construct, sub.name.span, question, &choices, Vec::new());
+            }
             let becomes = format!("sub {} as well", self.new_name(sub, state));
             let edits = vec![Edit { span: span.after(), text: format!("\n\n{text}") }];
             walker.change(construct, sub.name.span, format!("sub {name}"), becomes, edits);
@@ -184,11 +191,15 @@ impl Facts<'_> {
     fn gone_sub(&self, sub: &Sub, span: Span) -> SubChanges {
         let mut walker = Walker::new(self, State::Init, span);
         let name = &*sub.name.text;
-        let is_default = sub.block.statements.iter().all(|statement| match &statement.kind {
-            StatementKind::Return(found) => found.action.as_ref().is_none_or(|action| {
-                matches!((name, &*action.name.text), ("vcl_prefetch", "fetch") | (_, "discard"))
-            }),
-            _ => false,
+        let is_default = sub.block.statements.iter().all(|statement| {
+            let action = match &statement.kind {
+                StatementKind::Return(found) => found.action.as_ref().map(|action| &action.name),
+                StatementKind::Old(OldStatement::Action(name)) => Some(name),
+                _ => return false,
+            };
+            action.is_none_or(|action| {
+                matches!((name, &*action.text), ("vcl_prefetch", "fetch") | (_, "discard"))
+            })
         });
         let was = format!("sub {name}");
         if is_default {
@@ -288,6 +299,15 @@ impl Facts<'_> {
         });
         Ok(result)
     }
+}
+
+/// Whether a sub includes a file among its statements.
+fn includes(sub: &Sub) -> bool {
+    let mut found = false;
+    visit::each_statement(&sub.block.statements, &mut |statement| {
+        found |= matches!(statement.kind, StatementKind::Include(_));
+    });
+    found
 }
 
 /// The edits of changes and of stray semicolons.

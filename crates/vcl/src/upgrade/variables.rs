@@ -141,7 +141,12 @@ impl Walker<'_, '_> {
                 reason: format!("`{text}` has no successor"),
                 choices: &["use `obj.age` or `obj.hits`", "remove it"],
             },
-            "beresp.pipe" | "obj.pipe" | "req.hash" | "obj.prefetch" => Unavailable {
+            "beresp.backend.ip" | "beresp.backend.port" => Unavailable {
+                construct: &constructs::GONE,
+                reason: format!("`{text}` has no successor"),
+                choices: &["use `beresp.backend.name`", "remove it"],
+            },
+            "beresp.pipe" | "obj.pipe" | "req.hash" | "obj.prefetch" | "req.keep" => Unavailable {
                 construct: &constructs::GONE,
                 reason: format!("`{text}` has no successor"),
                 choices: &["remove it"],
@@ -200,6 +205,11 @@ impl Walker<'_, '_> {
                 choices: &["set `resp.*` in `vcl_deliver`", "set `beresp.*` in `vcl_backend_response`"],
             }),
             "req.esi_level" if self.state.is_backend() => None,
+            "req.proto" | "bereq.proto" | "beresp.proto" | "resp.proto" | "obj.proto" => Some(Unavailable {
+                construct: &constructs::GONE,
+                reason: format!("`{text}` cannot be set"),
+                choices: &["remove it"],
+            }),
             _ => self.unavailable(target),
         }
     }

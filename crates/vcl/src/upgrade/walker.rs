@@ -11,6 +11,9 @@ use crate::upgrade::constructs::{self, Construct};
 use crate::upgrade::facts::Facts;
 use crate::upgrade::state::State;
 
+/// The changes of a statement among which a decision is looked for, so that it is marked once.
+const MAX_CHANGES_OF_STATEMENT: usize = 200;
+
 /// Additions outside of the changed text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Needs {
@@ -91,7 +94,8 @@ impl<'f, 'p> Walker<'f, 'p> {
         let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
         let decision = Decision { text, choices };
         let marked = self.facts.layout.lines_before(self.anchor, &decision.comment(construct));
-        let is_marked = self.changes.iter().any(|change| {
+        // The changes of one statement are the last ones.
+        let is_marked = self.changes.iter().rev().take(MAX_CHANGES_OF_STATEMENT).any(|change| {
             change.construct == construct && change.edits.first().is_some_and(|edit| edit.span == marked.span)
         });
         let was = first_line(&self.text(span));
@@ -99,7 +103,15 @@ impl<'f, 'p> Walker<'f, 'p> {
         match is_marked {
             true => self.change(construct, span, String::new(), becomes, edits),
             false => {
-                let edits = std::iter::once(marked).chain(edits).collect();
+                // The comment ends with a line break, so that a statement that becomes one needs none.
+                let place = marked.span;
+                let moved = edits.into_iter().map(|edit| match edit.text.strip_prefix('\n') {
+                    Some(text) if edit.span == place => {
+                        Edit { span: place, text: text.trim_start_matches([' ', '\t']).to_owned() }
+                    }
+                    _ => edit,
+                });
+                let edits = std::iter::once(marked).chain(moved).collect();
                 let decision = Some(decision);
                 self.changes.push(Change { construct, span, was, becomes, edits, decision });
             }
@@ -171,27 +183,33 @@ impl<'f, 'p> Walker<'f, 'p> {
             (None, None) => {
                 let was = format!("{} … }}", drop_of(&branches[0]));
                 let edit = layout.remove(layout.with_comments_above(span));
-                self.change(construct, span, was, self.reason_for_drop(), vec![edit]);
+                self.change(construct, span, was, self.reason_for_drop(&branches[0]), vec![edit]);
                 return;
             }
             (None, Some(last)) => {
                 // Only the last block stays, as a block by itself.
                 let was = format!("{} … }}", drop_of(&branches[0]));
                 let edit = Edit { span: span.before().to(last.block.open.before()), text: String::new() };
-                self.change(construct, span, was, self.reason_for_drop(), vec![edit]);
+                self.change(construct, span, was, self.reason_for_drop(&branches[0]), vec![edit]);
             }
             (Some(first), _) => {
                 if first > 0 {
                     let dropped = span.before().to(branches[first].keyword);
                     let was = format!("{} … }}", drop_of(&branches[0]));
                     let edit = Edit { span: dropped, text: "if".to_owned() };
-                    self.change(construct, span, was, self.reason_for_drop(), vec![edit]);
+                    self.change(construct, span, was, self.reason_for_drop(&branches[0]), vec![edit]);
                 }
                 for at in (first + 1..branches.len()).filter(|&at| !reached[at]) {
                     let dropped = branches[at - 1].block.close.after().to(branches[at].block.close);
                     let was = format!("{} … }}", drop_of(&branches[at]));
                     let edit = Edit { span: dropped, text: String::new() };
-                    self.change(construct, branches[at].keyword, was, self.reason_for_drop(), vec![edit]);
+                    self.change(
+                        construct,
+                        branches[at].keyword,
+                        was,
+                        self.reason_for_drop(&branches[at]),
+                        vec![edit],
+                    );
                 }
             }
         }
@@ -208,8 +226,14 @@ impl<'f, 'p> Walker<'f, 'p> {
         }
     }
 
-    fn reason_for_drop(&self) -> &'static str {
+    fn reason_for_drop(&self, branch: &Branch) -> &'static str {
+        let Facts { client_statuses, backend_statuses, .. } = self.facts;
+        let is_reached =
+            client_statuses.reach(&branch.condition) || backend_statuses.reach(&branch.condition);
         match self.state {
+            State::Synth | State::BackendError if !is_reached => {
+                "nothing, because neither `error` nor a backend causes this status"
+            }
             State::Synth => "only in `vcl_backend_error`, because no `error` has this status",
             State::BackendError => "only in `vcl_synth`, because no backend causes this status",
             _ => "`vcl_purge`, because `return (purge)` purges before",

@@ -2,6 +2,7 @@
 
 mod any_input;
 mod corpus;
+mod transcripts;
 
 #[allow(dead_code, reason = "the tests of the tree use more of it")]
 #[path = "../tree/form.rs"]
