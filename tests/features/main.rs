@@ -71,6 +71,7 @@ mod users;
 mod validation;
 mod variants;
 mod vcl;
+mod vcl_upgrade;
 mod versions;
 
 use sandarac_test_support::{Gate, Origin, Reply, Request, Sandarac, Setup, reply};

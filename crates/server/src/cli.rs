@@ -24,7 +24,7 @@ pub use process::ProcessArgs;
 pub use replay::ReplayArgs;
 pub use run::{Listen, RunArgs};
 pub use token::token;
-pub use vcl::{VclCheckArgs, VclCommand};
+pub use vcl::{VclCheckArgs, VclCommand, VclUpgradeArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -119,7 +119,7 @@ pub enum Command {
     Simulate(SimulateArgs),
     /// Play an access log through the balancer, against backends or simulated workers
     Replay(Box<ReplayArgs>),
-    /// Check programs in VCL, the configuration language of Varnish
+    /// Check and upgrade programs in VCL, the configuration language of Varnish
     #[command(subcommand)]
     Vcl(VclCommand),
 }

@@ -1,6 +1,7 @@
 //! The subcommand `vcl`.
 
 mod include_files;
+mod upgrade;
 
 use std::fs;
 use std::io::{self, Write};
@@ -23,6 +24,7 @@ const WARNINGS: u8 = 3;
 pub fn vcl(command: &VclCommand) -> Result<ExitCode, Failure> {
     match command {
         VclCommand::Check(args) => vcl_check(args),
+        VclCommand::Upgrade(args) => upgrade::upgrade(args),
     }
 }
 
