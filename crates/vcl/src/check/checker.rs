@@ -26,8 +26,10 @@ pub(super) struct Checker<'p> {
     pub(super) symbols: Symbols<'p>,
     /// The subs in order; those of one name are one.
     pub(super) subs: Vec<SubFlow<'p>>,
-    /// The modules that are missing, because each is reported once.
-    pub(super) missing_imports: HashSet<String>,
+    /// The words on lines with errors of the parser, because a definition there may be lost.
+    lost_words: HashSet<String>,
+    /// Names that are not defined, because each is reported once.
+    undefined: HashSet<String>,
     /// The declaration that is being checked.
     pub(super) at: usize,
     /// The sub that is being checked.
@@ -44,7 +46,8 @@ impl<'p> Checker<'p> {
             dialects: HashMap::new(),
             symbols: Symbols::default(),
             subs: Vec::new(),
-            missing_imports: HashSet::new(),
+            lost_words: lost_words(parsed),
+            undefined: HashSet::new(),
             at: 0,
             sub: None,
         };
@@ -83,6 +86,12 @@ impl<'p> Checker<'p> {
         self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
+    /// Whether a name without a definition is to be reported: once, and not if its definition may be on a line
+    /// that the parser could not read.
+    pub(super) fn is_news(&mut self, name: &str) -> bool {
+        !self.lost_words.contains(name) && self.undefined.insert(name.to_owned())
+    }
+
     /// The text of a span.
     pub(super) fn text(&self, span: Span) -> String {
         String::from_utf8_lossy(self.parsed.sources.bytes(span)).into_owned()
@@ -102,4 +111,21 @@ impl<'p> Checker<'p> {
     pub(super) fn dialect(&self, span: Span) -> Dialect {
         self.dialects.get(&span.file).copied().unwrap_or(self.parsed.program.dialect)
     }
+}
+
+/// The words on lines with errors of the parser.
+fn lost_words(parsed: &Parsed) -> HashSet<String> {
+    const LONGEST_LINE: usize = 1000;
+    let mut words = HashSet::new();
+    for error in parsed.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()) {
+        let file = parsed.sources.file(error.span.file);
+        let line = file.line_range(error.span.start);
+        if line.len() > LONGEST_LINE {
+            continue;
+        }
+        let line = String::from_utf8_lossy(&file.text()[line]).into_owned();
+        let is_separator = |letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != '-';
+        words.extend(line.split(is_separator).filter(|word| !word.is_empty()).map(str::to_owned));
+    }
+    words
 }

@@ -67,7 +67,8 @@ impl<'p> Checker<'p> {
         let find = |wanted: &str| given.iter().find(|property| &*property.name.text == wanted);
         match (find("host"), find("path")) {
             (Some(_), None) | (None, Some(_)) => {}
-            // A misspelt `.host` was reported.
+            // A misspelt `.host`, or one that the parser could not read, was reported.
+            (None, None) if self.has_error_within(properties.span) => {}
             (None, None) if given.iter().any(|property| means_host(&property.name.text)) => {}
             (None, None) => {
                 let message = "the backend has neither `.host` nor `.path`";
@@ -94,6 +95,14 @@ impl<'p> Checker<'p> {
                     .related(path.name.span, "the socket is here"),
             );
         }
+    }
+
+    /// Whether the parser reported an error within a span.
+    fn has_error_within(&self, span: Span) -> bool {
+        self.parsed.diagnostics.iter().any(|error| {
+            let place = error.span;
+            error.is_error() && place.file == span.file && span.start <= place.start && place.end <= span.end
+        })
     }
 
     fn probe(&mut self, properties: &'p Properties) {

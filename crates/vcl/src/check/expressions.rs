@@ -115,7 +115,10 @@ impl Checker<'_> {
             return Some(Type::Bool);
         }
         let is_reported = chain.rest.iter().any(|link| link.operator == LinkOperator::SideBySide);
-        let mut left = self.expression(&chain.first).filter(|_| !is_reported);
+        if is_reported {
+            return None;
+        }
+        let mut left = self.expression(&chain.first);
         let mut left_end = &*chain.first;
         for link in &chain.rest {
             let right = self.expression(&link.operand);

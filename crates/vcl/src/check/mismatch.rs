@@ -157,6 +157,9 @@ impl Checker<'_> {
                 let is_candidate =
                     |kind: SymbolKind| matches!(kind, SymbolKind::Backend | SymbolKind::Object(_));
                 let meant = self.symbols.closest(&name.text, is_candidate).map(str::to_owned);
+                if meant.is_none() && !self.is_news(&name.text) {
+                    return Some(());
+                }
                 let diagnostic = match meant {
                     Some(meant) => {
                         self.symbols.mark_used(&meant);

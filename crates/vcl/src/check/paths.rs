@@ -293,11 +293,11 @@ impl Checker<'_> {
     /// The error about a module that is not imported, or a name that is no module.
     pub(super) fn missing_import(&mut self, name: &Name, path: &Path) {
         let span = name.span;
+        if !self.is_news(&name.text) {
+            return;
+        }
         let known = module(&name.text).filter(|module| module.name != table::BUILTIN_MODULE);
         if known.is_some() {
-            if !self.missing_imports.insert(name.text.to_string()) {
-                return;
-            }
             let message = format!("the module `{}` is not imported", name.text);
             let diagnostic = Diagnostic::new(&rules::UNKNOWN_SYMBOL, span, message);
             let line = format!("import {};", name.text);

@@ -132,6 +132,9 @@ impl Checker<'_> {
                 let message = format!("there is no sub `{}`", name.text);
                 let diagnostic = Diagnostic::new(&rules::UNKNOWN_SYMBOL, span, message);
                 let meant = self.symbols.closest(&name.text, |kind| matches!(kind, SymbolKind::Sub(_)));
+                if meant.is_none() && !self.is_news(&name.text) {
+                    return;
+                }
                 let diagnostic = match meant.and_then(|meant| Some((meant, self.symbols.get(meant)?))) {
                     Some((meant, symbol)) => {
                         self.symbols.mark_used(meant);
