@@ -186,14 +186,18 @@ impl<'p> Checker<'p> {
         }
     }
 
-    /// Whether a field is set to a value made of the host.
+    /// Whether a field is set to a value made of the host, or after a test of it.
     fn is_made_of_host(&self, field: &str) -> bool {
         let mut is_made = false;
         for declaration in &self.declarations {
             if let DeclarationKind::Sub(sub) = &declaration.kind {
                 visit::statements(&sub.block, &mut |statement| {
-                    is_made |= set(statement, field)
-                        .is_some_and(|(value, _)| HOSTS.iter().any(|name| visit::mentions(value, name)));
+                    let has_host = |value: &Expression| HOSTS.iter().any(|name| visit::mentions(value, name));
+                    is_made |= set(statement, field).is_some_and(|(value, _)| has_host(value));
+                    let StatementKind::If { branches, .. } = &statement.kind else { return };
+                    for branch in branches.iter().filter(|branch| has_host(&branch.condition)) {
+                        visit::statements(&branch.block, &mut |inner| is_made |= set(inner, field).is_some());
+                    }
                 });
             }
         }
