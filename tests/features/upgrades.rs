@@ -309,6 +309,18 @@ fn a_configuration_that_is_wrong_changes_nothing_and_one_with_other_listeners_do
     Conn::to(&more).get("/").expect(200);
 }
 
+/// Regression: one that the old process accepted last, when it had no other, was closed in the middle of its
+/// exchange.
+#[test]
+fn a_connection_that_the_old_process_accepts_last_is_served() {
+    let origin = Origin::new(|_| reply(200).cache("no-store").body("page"));
+    let proxy = sandarac().before(&origin).start();
+    for _ in 0..12 {
+        proxy.admin(&["upgrade"]).success();
+        assert_eq!(proxy.get("/").expect(200).text(), "page");
+    }
+}
+
 #[test]
 fn a_tunnel_outlives_three_processes_and_the_fourth_ends_it() {
     let listener = Listener::new();
@@ -345,8 +357,9 @@ fn a_tunnel_outlives_three_processes_and_the_fourth_ends_it() {
     proxy.wait();
 }
 
-/// Regression: a process that was started after the end of the newest one, beside older ones that still had connections, served what
-/// was purged at these; and a page was in the snapshot that a request in flight at an older process then changed.
+/// Regression: a process that was started after the end of the newest one, beside older ones that still had
+/// connections, served what was purged at these; and a page was in the snapshot that a request in flight at
+/// an older process then changed.
 #[test]
 fn the_newest_ends_after_those_it_has_taken_over_from() {
     let gate = Gate::new();
@@ -394,7 +407,8 @@ fn an_upgrade_waits_for_the_cache_of_the_last_one() {
     assert!(proxy.get("/7").expect(200).is_hit());
 }
 
-/// Regression: the admin interface stayed with a process that did not answer any more, so that none could be started.
+/// Regression: the admin interface stayed with a process that did not answer any more, so that none could be
+/// started.
 #[test]
 fn after_the_newest_has_died_another_can_be_started_beside_older_ones() {
     let origin = Origin::new(|_| reply(200));

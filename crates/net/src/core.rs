@@ -122,7 +122,8 @@ async fn accept_loop<S: Service>(
             Ok((stream, remote)) => {
                 let connection = NewConnection { transport: stream.into(), remote, listener };
                 if service.admit() || make_room(&*service, &sessions).await {
-                    tokio::task::spawn_local(http1::serve(connection, service.clone(), sessions.clone()));
+                    let membership = sessions.enter();
+                    tokio::task::spawn_local(http1::serve(connection, service.clone(), membership));
                     continue;
                 }
                 service.refused();

@@ -93,10 +93,12 @@ impl Sessions {
         self.count.load(Relaxed)
     }
 
-    pub(crate) fn enter(self: &Rc<Sessions>, waker: &Waker) -> Membership {
+    /// A session begins. It counts from now on, before its task is polled: a core that is draining would end
+    /// without it.
+    pub(crate) fn enter(self: &Rc<Sessions>) -> Membership {
         self.count.fetch_add(1, Relaxed);
         let entry = Entry {
-            waker: waker.clone(),
+            waker: Waker::noop().clone(),
             since: Moment::now(),
             requests: 0,
             rests: 0,
@@ -199,6 +201,11 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
+    /// Sets the task that is woken when the session has to look.
+    pub(crate) fn wakes(&self, waker: &Waker) {
+        self.sessions.entries.borrow_mut()[self.slot].waker = waker.clone();
+    }
+
     /// Notes that the session waits for a request, and nothing else. It has had so many, and `is_partial` is
     /// whether a part of the next one has come. Whether it has to end instead, for the sake of another
     /// connection. A request whose first bytes have arrived on `conn` saves it.
@@ -266,10 +273,20 @@ mod tests {
     const PART: usize = LITTLE + 1;
 
     /// Regression: heads that were not finished kept their places for ten seconds.
+    /// Regression: it counted when its task was polled first, and a core that drained ended before that.
+    #[test]
+    fn a_session_counts_before_its_task_is_polled() {
+        let sessions = Rc::new(Sessions::default());
+        let session = sessions.enter();
+        assert_eq!(sessions.count(), 1);
+        drop(session);
+        assert_eq!(sessions.count(), 0);
+    }
+
     #[test]
     fn a_session_with_a_part_of_a_head_is_not_idle_and_its_request_is_due() {
         let sessions = Rc::new(Sessions::default());
-        let session = sessions.enter(Waker::noop());
+        let session = sessions.enter();
         sessions.end_unfinished(Moment::now());
         assert!(!session.rests(0, true, PART));
         sessions.end_unfinished(Moment::now().plus(STALLED));
@@ -297,7 +314,7 @@ mod tests {
     #[test]
     fn the_session_that_has_rested_longest_gives_way_first() {
         let sessions = Rc::new(Sessions::default());
-        let [first, second, third] = std::array::from_fn(|_| sessions.enter(Waker::noop()));
+        let [first, second, third] = std::array::from_fn(|_| sessions.enter());
         assert!(!sessions.end_longest_idle(), "none rests");
         assert!(
             !first.rests(0, false, PART)
@@ -314,7 +331,7 @@ mod tests {
         assert_eq!(sessions.count.load(Relaxed), 3);
         drop(second);
         // Another takes its slot.
-        let fourth = sessions.enter(Waker::noop());
+        let fourth = sessions.enter();
         assert!(!fourth.rests(1, false, PART));
         for session in [&third, &first, &fourth] {
             assert!(sessions.end_longest_idle() && session.rests(1, false, PART));

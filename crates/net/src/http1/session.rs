@@ -55,11 +55,16 @@ async fn turn_away_for<S: Service>(
 }
 
 /// Serves an admitted connection to its end.
-pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, sessions: Rc<Sessions>) {
+pub(crate) async fn serve<S: Service>(new: NewConnection, service: Rc<S>, membership: Membership) {
     let mut connection = Connection::new(new, &service);
-    let place =
-        Place { service: &*service, membership: poll_fn(|cx| Poll::Ready(sessions.enter(cx.waker()))).await };
+    let sessions = membership.sessions.clone();
+    let place = Place { service: &*service, membership };
     let membership = &place.membership;
+    poll_fn(|cx| {
+        membership.wakes(cx.waker());
+        Poll::Ready(())
+    })
+    .await;
     connection.timer.set(service.limits(connection.peer.listener).head_timeout);
     match service.expects_proxy_header(connection.peer.listener) {
         Some(true) => match Box::pin(receive_proxy_header(&mut connection, membership)).await {

@@ -345,7 +345,7 @@ fn exchanged(service: Rc<Echo>, transport: impl FnOnce(Stream) -> Transport, req
             received
         });
         let new = NewConnection { transport: transport(ours), remote: None, listener: ListenerId::unused() };
-        serve(new, service, Rc::new(Sessions::default())).await;
+        serve(new, service, Rc::new(Sessions::default()).enter()).await;
         tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap()
     })
 }
@@ -368,7 +368,7 @@ fn exchanged_over_tls(request: Vec<u8>, prepare: impl FnOnce(&Echo)) -> (Vec<u8>
             Echo::with(Some(AcceptTls { config: server, timeout: UNHURRIED, max_handshakes: 1024 }));
         prepare(&service);
         let new = NewConnection { transport: ours.into(), remote: None, listener: ListenerId::unused() };
-        serve(new, service, Rc::new(Sessions::default())).await;
+        serve(new, service, Rc::new(Sessions::default()).enter()).await;
         tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap()
     })
 }
@@ -531,7 +531,7 @@ fn a_file_that_has_become_shorter_resets_a_connection_whose_end_is_that_of_the_b
         });
         let transport = Stream::accepted(ours).into();
         let new = NewConnection { transport, remote: None, listener: ListenerId::unused() };
-        serve(new, service, Rc::new(Sessions::default())).await;
+        serve(new, service, Rc::new(Sessions::default()).enter()).await;
         let end = tokio::task::spawn_blocking(|| client.join().unwrap()).await.unwrap();
         assert_eq!(end, Err(io::ErrorKind::ConnectionReset));
     });
