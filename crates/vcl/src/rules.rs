@@ -14,6 +14,7 @@ macro_rules! rules {
         pub const ALL: &[&Rule] = &[$(&$constant),*];
     };
 }
+pub(crate) use rules;
 
 rules! {
     BLOB error "blob" "A BLOB literal is base64 between colons.";

@@ -160,20 +160,13 @@ impl Checker<'_> {
         {
             let message = format!("there is no access list `{}`", name.text);
             let diagnostic = Diagnostic::new(&rules::UNKNOWN_SYMBOL, name.span, message);
-            let meant = self.symbols.closest(&name.text, |kind| matches!(kind, SymbolKind::Acl));
-            if meant.is_none() && !self.is_news(&name.text) {
-                return;
-            }
-            let diagnostic = match meant.and_then(|meant| Some((meant, self.symbols.get(meant)?))) {
-                Some((meant, symbol)) => {
-                    self.symbols.mark_used(meant);
-                    diagnostic.related(symbol.span, "defined here").mend(
-                        format!("did you mean `{meant}`?"),
-                        name.span,
-                        meant,
-                    )
+            let is_list = |kind| matches!(kind, SymbolKind::Acl);
+            let diagnostic = match self.with_meant(diagnostic, name, is_list) {
+                (diagnostic, true) => diagnostic,
+                (_, false) if !self.is_news(&name.text) => return,
+                (diagnostic, false) => {
+                    diagnostic.advice(format!("define it: `acl {} {{ \"192.0.2.0\"/24; }}`", name.text))
                 }
-                None => diagnostic.advice(format!("define it: `acl {} {{ \"192.0.2.0\"/24; }}`", name.text)),
             };
             self.report(diagnostic);
             return;

@@ -240,22 +240,32 @@ impl Checker<'_> {
     pub(super) fn unknown_name(&mut self, name: &Name, is_candidate: impl Fn(SymbolKind) -> bool) {
         let message = format!("there is no symbol `{}`", name.text);
         let diagnostic = Diagnostic::new(&rules::UNKNOWN_SYMBOL, name.span, message);
-        let meant = self.symbols.closest(&name.text, is_candidate);
-        let diagnostic = match meant.and_then(|meant| Some((meant, self.symbols.get(meant)?))) {
-            Some((meant, symbol)) => {
-                self.symbols.mark_used(meant);
-                diagnostic.related(symbol.span, "defined here").mend(
-                    format!("did you mean `{meant}`?"),
-                    name.span,
-                    meant,
-                )
-            }
-            None => {
+        let (diagnostic, is_meant) = self.with_meant(diagnostic, name, is_candidate);
+        let diagnostic = match is_meant {
+            true => diagnostic,
+            false => {
                 let quoted = format!("\"{}\"", name.text);
                 diagnostic.mend(format!("a text stands in quotes: `{quoted}`"), name.span, quoted)
             }
         };
         self.report(diagnostic);
+    }
+
+    /// The error about an unknown name with the symbol that is probably meant, which counts as used, and whether
+    /// there is one.
+    pub(super) fn with_meant(
+        &mut self,
+        diagnostic: Diagnostic,
+        name: &Name,
+        is_candidate: impl Fn(SymbolKind) -> bool,
+    ) -> (Diagnostic, bool) {
+        let meant = self.symbols.closest(&name.text, is_candidate);
+        let Some((meant, symbol)) = meant.and_then(|meant| Some((meant, self.symbols.get(meant)?))) else {
+            return (diagnostic, false);
+        };
+        self.symbols.mark_used(meant);
+        let mend = format!("did you mean `{meant}`?");
+        (diagnostic.related(symbol.span, "defined here").mend(mend, name.span, meant), true)
     }
 
     /// The module that a name stands for. A missing or unknown one is reported.

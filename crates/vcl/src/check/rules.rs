@@ -1,19 +1,7 @@
 //! The rules of the checker, each defined once with its stable name.
 
 use crate::diagnostic::Rule;
-
-/// Defines each rule as a constant, and the list of all.
-macro_rules! rules {
-    ($($constant:ident $kind:ident $name:literal $text:literal;)*) => {
-        $(
-            #[doc = $text]
-            pub const $constant: Rule = Rule::$kind($name, $text);
-        )*
-
-        /// All rules of this module.
-        pub const ALL: &[&Rule] = &[$(&$constant),*];
-    };
-}
+use crate::rules::rules;
 
 rules! {
     ACL_ENTRY error "acl-entry" "An entry of a list is an address or a name, with a mask that fits it.";

@@ -1,7 +1,7 @@
 //! Access lists.
 
 use crate::diagnostic::Diagnostic;
-use crate::parser::cursor::{Failed, Parse, Parser};
+use crate::parser::cursor::{Parse, Parser};
 use crate::rules;
 use crate::source::Span;
 use crate::suggest::closest;
@@ -50,39 +50,13 @@ impl Parser<'_, '_> {
         Ok(AclFlag { is_set: sign.kind == TokenKind::Plus, name, span: self.span_from(start) })
     }
 
-    /// The items of an included file of entries.
-    fn acl_items(&mut self) -> Vec<AclItem> {
-        let mut items = Vec::new();
-        while self.kind() != TokenKind::End {
-            match self.kind() {
-                TokenKind::CloseBrace => self.stray_brace(),
-                _ => items.extend(self.acl_item()),
-            }
-        }
-        items
-    }
-
-    /// The next item; `None` after a mistake. It takes at least one token unless a `}` or the end is next.
     fn acl_item(&mut self) -> Option<AclItem> {
-        let (start, depth) = (self.at, self.depth);
-        let item = match self.kind() {
-            TokenKind::Name if self.at_word("include") => {
-                self.include(|parser| parser.acl_items()).map(AclItem::Include)
+        self.item(|parser| match parser.kind() {
+            TokenKind::Name if parser.at_word("include") => {
+                parser.include(|parser| parser.items_to_end(Parser::acl_item)).map(AclItem::Include)
             }
-            TokenKind::Semicolon => {
-                self.stray_semicolon();
-                return None;
-            }
-            _ => self.acl_entry().map(AclItem::Entry),
-        };
-        self.depth = depth;
-        item.map_err(|Failed| {
-            self.recover_item();
-            if self.at == start && self.kind() != TokenKind::CloseBrace {
-                self.bump();
-            }
+            _ => parser.acl_entry().map(AclItem::Entry),
         })
-        .ok()
     }
 
     /// `! ("ADDRESS"/MASK);`, all but the address optional.

@@ -1,7 +1,7 @@
 //! Backends, probes and directors: blocks of properties.
 
 use crate::diagnostic::Diagnostic;
-use crate::parser::cursor::{Failed, Parse, Parser, Place};
+use crate::parser::cursor::{Parse, Parser, Place};
 use crate::rules;
 use crate::source::Span;
 use crate::token::TokenKind;
@@ -84,40 +84,15 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The items of an included file of properties.
-    fn property_items(&mut self) -> Vec<PropertyItem> {
-        let mut items = Vec::new();
-        while self.kind() != TokenKind::End {
-            match self.kind() {
-                TokenKind::CloseBrace => self.stray_brace(),
-                _ => items.extend(self.property_item()),
-            }
-        }
-        items
-    }
-
-    /// The next item; `None` after a mistake. It takes at least one token unless a `}` or the end is next.
     fn property_item(&mut self) -> Option<PropertyItem> {
-        let (start, depth) = (self.at, self.depth);
-        let item = match self.kind() {
-            TokenKind::Name if self.at_word("include") => {
-                self.include(|parser| parser.property_items()).map(PropertyItem::Include)
+        self.item(|parser| match parser.kind() {
+            TokenKind::Name if parser.at_word("include") => {
+                let items = parser.include(|parser| parser.items_to_end(Parser::property_item));
+                items.map(PropertyItem::Include)
             }
-            TokenKind::String(_) | TokenKind::Not => self.acl_entry().map(PropertyItem::Address),
-            TokenKind::Semicolon => {
-                self.stray_semicolon();
-                return None;
-            }
-            _ => self.property().map(PropertyItem::Property),
-        };
-        self.depth = depth;
-        item.map_err(|Failed| {
-            self.recover_item();
-            if self.at == start && self.kind() != TokenKind::CloseBrace {
-                self.bump();
-            }
+            TokenKind::String(_) | TokenKind::Not => parser.acl_entry().map(PropertyItem::Address),
+            _ => parser.property().map(PropertyItem::Property),
         })
-        .ok()
     }
 
     fn property(&mut self) -> Parse<Property> {

@@ -167,6 +167,37 @@ impl Parser<'_, '_> {
         marks && !self.token_begins_line(next)
     }
 
+    /// The items to the end of an included file, each by `read`.
+    pub(super) fn items_to_end<I: IntoIterator>(&mut self, read: impl Fn(&mut Self) -> I) -> Vec<I::Item> {
+        let mut items = Vec::new();
+        while self.kind() != TokenKind::End {
+            match self.kind() {
+                TokenKind::CloseBrace => self.stray_brace(),
+                _ => items.extend(read(self)),
+            }
+        }
+        items
+    }
+
+    /// The next item of a list of entries or properties, by `read`; `None` after a mistake. It takes at least one
+    /// token unless a `}` or the end is next.
+    pub(super) fn item<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Option<T> {
+        if self.kind() == TokenKind::Semicolon {
+            self.stray_semicolon();
+            return None;
+        }
+        let (start, depth) = (self.at, self.depth);
+        let item = read(self);
+        self.depth = depth;
+        item.map_err(|Failed| {
+            self.recover_item();
+            if self.at == start && self.kind() != TokenKind::CloseBrace {
+                self.bump();
+            }
+        })
+        .ok()
+    }
+
     /// Skips to where the next item of a list of entries or properties may begin.
     pub(super) fn recover_item(&mut self) {
         loop {

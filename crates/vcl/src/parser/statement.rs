@@ -121,27 +121,13 @@ impl Parser<'_, '_> {
             "return" => self.return_statement(),
             "new" => self.new_object(),
             "include" => {
-                let include = self.include(|parser| parser.statements())?;
+                let include = self.include(|parser| parser.items_to_end(|parser| [parser.statement()]))?;
                 Ok(StatementKind::Include(include))
             }
             "unused" if next == TokenKind::Name => Ok(StatementKind::Unused(self.unused()?)),
             _ if self.is_old_statement(keyword) => self.old_statement(keyword),
             _ => self.other_statement(),
         }
-    }
-
-    /// Statements to the end of an included file.
-    pub(super) fn statements(&mut self) -> Vec<Statement> {
-        let mut statements = Vec::new();
-        while self.kind() != TokenKind::End {
-            match self.kind() {
-                TokenKind::CloseBrace => {
-                    self.stray_brace();
-                }
-                _ => statements.push(self.statement()),
-            }
-        }
-        statements
     }
 
     /// Reports a `}` without a `{`, and takes it.
