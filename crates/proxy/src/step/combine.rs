@@ -57,7 +57,7 @@ impl Landing<'_> {
         let combination = Combination::of(stored.clone(), part.range)?;
         let fits = combined.answers(self.wanted)
             && arrived.link.remaining().is_none_or(|len| len == part.range.len())
-            && self.store.takes(combined.range.len(), Some(self.rule.max_object.0));
+            && self.core.shared.store.takes(combined.range.len(), Some(self.rule.max_object.0));
         let mut newer = arrived.head.clone();
         self.edit(&mut newer).ok()?;
         self.take_cookies(&mut newer);

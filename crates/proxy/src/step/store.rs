@@ -11,7 +11,7 @@ use crate::site::Site;
 use crate::step::fetch::OriginResponse;
 use crate::step::judge::Judge;
 use crate::tier::Fill;
-use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Store, Tag};
+use sandarac_cache::{Flight, Mark, NewObject, Object, Reader, Tag};
 use sandarac_message::caching::{
     Lifetimes, Reason, RequestDirectives, Storability, StoreUse, blames_request, delta_seconds, freshen,
     own_fields_of_update, resumable, store_use, stored_fields,
@@ -35,7 +35,6 @@ pub(crate) const RELEASED: usize = 16;
 /// The inputs to storing a response.
 pub(crate) struct Landing<'a> {
     pub(crate) core: &'a Core,
-    pub(crate) store: &'a Arc<Store>,
     pub(crate) site: &'a Site,
     /// The request as it was fetched.
     pub(crate) request: &'a RequestHead<'a>,
@@ -79,7 +78,6 @@ impl<'a> Landing<'a> {
     ) -> Landing<'a> {
         Landing {
             core,
-            store: &core.shared.store,
             site,
             request,
             wanted: None,
@@ -309,7 +307,7 @@ impl<'a> Landing<'a> {
         let Some(rule) = self.edits.compress else { return };
         let head = after.head();
         if rule.varies(head.status(), head.shown(), after.body().len()) {
-            self.store.carry_recodings(before, after, |coding| head.recoded(coding).ok());
+            self.core.shared.store.carry_recodings(before, after, |coding| head.recoded(coding).ok());
         }
     }
 
@@ -330,7 +328,7 @@ impl<'a> Landing<'a> {
         let head = StoredHead::new(stored.head().status(), stored.head().reason(), &fields)?;
         let received = now.minus(Duration::from_secs(age.into()));
         let lifetimes = Lifetimes::fixed(received, Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        Ok(self.store.under(stored, head, lifetimes))
+        Ok(self.core.shared.store.under(stored, head, lifetimes))
     }
 
     /// Makes the edits of every response, before it is judged or stored.
