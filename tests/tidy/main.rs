@@ -136,7 +136,7 @@ fn of_proxy_with(texts: &[&str]) -> Vec<String> {
     names
 }
 
-/// What rules see of responses has to be all of them: each is made as an `Outgoing`, and begins where its client is known.
+/// Rules have to see every response: each is made as an `Outgoing`, and begins where its client is known.
 #[test]
 fn responses_begin_in_one_place() {
     assert_eq!(of_proxy_with(&[" Response {", "(Response {", "Response::new("]), ["outgoing/mod.rs"]);

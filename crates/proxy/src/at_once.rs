@@ -171,7 +171,7 @@ impl Known<'_> {
         self.answered(&Handling::new(Course::Synth), None, answer.status, answer.body.len() as u64);
     }
 
-    /// What the response to a request has beside its own fields.
+    /// The terms of a response to the request.
     fn terms<'t>(
         &'t self,
         request: &'t RequestHead<'t>,

@@ -1,4 +1,4 @@
-//! What may be shared, under the profile `safe` with its defaults (docs/manual/caching.md).
+//! Sharing, under the profile `safe` with its defaults (docs/manual/caching.md).
 
 mod corpus;
 mod fields;

@@ -55,7 +55,7 @@ pub(crate) enum Content {
     Representation(Representation),
 }
 
-/// What a response has beside its own fields, whatever it is.
+/// The terms of a request: what every response to it has beside its own fields.
 pub(crate) struct Terms<'a> {
     pub(crate) request: &'a RequestHead<'a>,
     pub(crate) now: Timestamp,

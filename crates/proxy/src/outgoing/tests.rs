@@ -2,7 +2,7 @@ use super::*;
 use sandarac_message::conditional::Role;
 use sandarac_message::{Method, RequestHead, Version};
 
-/// What a response begins with, one field a line, and what follows.
+/// The beginning of a response, one field a line, and what follows.
 fn begun(method: Method, request: &[(&str, &str)], mut outgoing: Outgoing<'_>) -> String {
     let fields: FieldsBuf = request.iter().copied().collect();
     let head = RequestHead {

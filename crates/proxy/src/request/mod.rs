@@ -1,4 +1,4 @@
-//! What a request is: who asks, for what, by which key, and what the route changes of it and of the response to it.
+//! The request: who asks, for what, by which key, and what the route changes of it and of the response to it.
 
 pub(crate) mod client_certificate;
 pub(crate) mod client_request;

@@ -13,7 +13,7 @@ use sandarac_net::Peer;
 /// How often a request may pass this proxy. No deployment has more tiers of one name.
 const MAX_PASSES: usize = 5;
 
-/// What was decided about a request.
+/// The decision about a request, with the request.
 pub(crate) struct Decided<'a> {
     pub(crate) request: ClientRequest<'a>,
     pub(crate) verdict: Result<Verdict, Fault>,

@@ -141,7 +141,7 @@ pub(crate) async fn hit(
     Some(deliver(exchange, down, object.clone(), reader, None).await)
 }
 
-/// What reads the body of an object that is still arriving. `None` if it can no longer be read from its
+/// The reader of an object that is still arriving. `None` if it can no longer be read from its
 /// start.
 pub(crate) fn reader(object: &Arc<Object>) -> Option<Option<Reader>> {
     if object.body().is_whole() { Some(None) } else { object.reader().map(Some) }

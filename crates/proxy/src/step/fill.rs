@@ -120,7 +120,7 @@ async fn fill(
 ) {
     let mut timer = Timer::new();
     timer.set(between_bytes);
-    // What the origin may send while readers hold the fill up.
+    // The window of the origin, while readers hold the fill up.
     let mut held_up: Option<Lease> = None;
     let ending = poll_fn(|cx| {
         loop {

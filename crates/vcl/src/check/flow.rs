@@ -1,4 +1,4 @@
-//! What a sub does for those that call it: its calls, and what its statements require.
+//! The flow through subs: the calls of each, and what its statements require of callers.
 
 use crate::source::Span;
 use crate::table::{Access, ActionRow, Subs, Variable};

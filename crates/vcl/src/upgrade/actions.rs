@@ -8,7 +8,7 @@ use crate::upgrade::facts::is_zero;
 use crate::upgrade::state::State;
 use crate::upgrade::walker::Walker;
 
-/// What an old action becomes.
+/// The successor of an old action.
 enum NewAction {
     /// It stays.
     Same,

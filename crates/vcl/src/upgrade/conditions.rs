@@ -1,4 +1,4 @@
-//! What a condition requires of the method or of the status.
+//! The method or status that a condition requires.
 
 use crate::tree::{
     Comparison, ComparisonOperator, Expression, ExpressionKind, LinkOperator, Path, StringLiteral,

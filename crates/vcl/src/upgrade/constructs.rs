@@ -5,7 +5,7 @@
 pub struct Construct {
     /// The name: lower-case words joined by `-`. Marked comments and lists use it.
     pub name: &'static str,
-    /// What becomes of it, in one sentence.
+    /// Its successor, in one sentence.
     pub text: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What is stored, under which key, and for whom.
+//! Warnings about storing: under which key, and for whom.
 
 use crate::check::checker::Checker;
 use crate::check::rules;
