@@ -118,7 +118,8 @@ fn tunnels_that_hold_most_and_move_nothing_give_way() {
     within("all to be free", || (proxy.metric_of("held_bytes", "tunnels") == 0).then_some(()));
 }
 
-/// Before, what waited for a backend over HTTP/1.1, and what was kept to be sent again, was not counted: 170 KiB.
+/// Before, what waited for a backend over HTTP/1.1, and what was kept to be sent again, was not counted: 170
+/// KiB.
 #[test]
 fn data_ahead_of_a_backend_that_does_not_read() {
     let listener = Listener::new();
@@ -240,7 +241,8 @@ fn bodies_that_pass_their_readers_by() {
     within("all to be free", || (passing() == 0).then_some(()));
 }
 
-/// Before, a list of 10 000 files was counted nowhere: a megabyte for each client, and the lists in the making.
+/// Before, a list of 10 000 files was counted nowhere: a megabyte for each client, and the lists in the
+/// making.
 #[test]
 fn lists_of_files() {
     let (dir, tree) = (TempDir::new(), TempDir::new());
@@ -260,7 +262,8 @@ fn lists_of_files() {
     });
 }
 
-/// Before, a full account was not told that clients had left, and stayed full for as long as the backend was silent.
+/// Before, a full account was not told that clients had left, and stayed full for as long as the backend was
+/// silent.
 #[test]
 fn clients_that_leave_are_noticed_where_memory_is_full() {
     let gate = Gate::new();
@@ -310,8 +313,8 @@ fn heads_of_stored_responses_that_nobody_takes() {
     drop(clients);
 }
 
-/// Has clients `ask` one after the other for a stored page whose head has 52 KB, and read nothing of it. Meanwhile, the process
-/// holds no more than it may, and an eighth.
+/// Has clients `ask` one after the other for a stored page whose head has 52 KB, and read nothing of it.
+/// Meanwhile, the process holds no more than it may, and an eighth.
 #[track_caller]
 fn beyond_the_limit<C>(count: usize, ask: impl Fn(Conn) -> C) {
     let field = "f".repeat(4000);
@@ -356,7 +359,8 @@ fn clients_of_http2_that_take_nothing_beyond_the_limit_give_way_at_once() {
     });
 }
 
-/// Sandarac with so much memory, over HTTP/2, before an origin of a stored page of `len` bytes, and a client that had it.
+/// Sandarac with so much memory, over HTTP/2, before an origin of a stored page of `len` bytes, and a client
+/// that had it.
 fn stored(memory: &str, len: usize) -> (Sandarac, Origin) {
     let origin = Origin::new(move |_| reply(200).cache("max-age=600").body("s".repeat(len)));
     let config = site(&origin.url(), "", &format!("[cache]\nmemory = \"{memory}\"\n")).replacen(

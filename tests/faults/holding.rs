@@ -238,7 +238,8 @@ fn a_client_has_so_many_connections_unless_it_is_exempt() {
     assert_eq!(served(), [200; 9]);
 }
 
-/// Regression: long polls with long cookies were reset after two seconds, and logged as if their clients had left.
+/// Regression: long polls with long cookies were reset after two seconds, and logged as if their clients had
+/// left.
 #[test]
 fn requests_that_wait_for_their_backend_are_not_cut_off() {
     let (proxy, _origin, gate) = held_up(sandarac());

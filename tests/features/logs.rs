@@ -181,7 +181,8 @@ fn a_log_that_cannot_be_opened_refuses_the_reload() {
     assert!(lines(&proxy.dir().join("kept.log"), 1)[0].contains("/kept"));
 }
 
-/// Regression: a reload that did not change the path did not check whether the log could still be written there.
+/// Regression: a reload that did not change the path did not check whether the log could still be written
+/// there.
 #[test]
 fn a_reload_is_refused_when_the_log_can_no_longer_be_opened() {
     let (old, new) =

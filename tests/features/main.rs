@@ -98,15 +98,15 @@ pub(crate) fn holding() -> (Origin, Gate) {
     (origin, gate)
 }
 
-/// Sandarac in the profile `rfc`, before an origin that answers by `rule`, with the serial number of the request as the body. A
-/// second response with the same body was reused.
+/// Sandarac in the profile `rfc`, before an origin that answers by `rule`, with the serial number of the
+/// request as the body. A second response with the same body was reused.
 pub(crate) fn cache(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Sandarac, Origin) {
     let origin = Origin::new(numbered(rule));
     (sandarac().before(&origin).rfc().start(), origin)
 }
 
-/// A configuration with one listener on a free port, one pool with one backend, and one route to it with `route_keys` of its
-/// own, then `tables`.
+/// A configuration with one listener on a free port, one pool with one backend, and one route to it with
+/// `route_keys` of its own, then `tables`.
 pub(crate) fn site(backend: &str, route_keys: &str, tables: &str) -> String {
     format!(
         "[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = [\"{backend}\"]\n\n\
@@ -114,8 +114,8 @@ pub(crate) fn site(backend: &str, route_keys: &str, tables: &str) -> String {
     )
 }
 
-/// A configuration with one core, a listener on a free port, one pool of `backends` with `keys` of its own, and one route to it
-/// past the cache.
+/// A configuration with one core, a listener on a free port, one pool of `backends` with `keys` of its own,
+/// and one route to it past the cache.
 pub(crate) fn pool(backends: &[String], keys: &str) -> String {
     format!(
         "threads = 1\n\n[[listen]]\naddress = \"127.0.0.1:0\"\n\n[pool.app]\nbackends = {backends:?}\n{keys}\n\n\

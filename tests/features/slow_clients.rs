@@ -393,7 +393,8 @@ fn what_may_be_a_conversation_is_not_gathered() {
     assert_eq!(worker.read(2), b"be");
 }
 
-/// Regression: the client's own `Content-Type: application/grpc` was enough for its body to hold a process of PHP.
+/// Regression: the client's own `Content-Type: application/grpc` was enough for its body to hold a process of
+/// PHP.
 #[test]
 fn the_word_of_a_client_that_it_speaks_grpc_does_not_have_it_hold_a_worker_that_does_not() {
     const PHP: &str = "fastcgi = { root = \"/srv\", local = false, front_controller = \"/index.php\" }";
@@ -494,7 +495,8 @@ fn a_short_upload_that_has_arrived_needs_no_gathering() {
     assert_eq!(stat(&stage.proxy, "bodies_gathered"), 0);
 }
 
-/// A response of unknown length that turns out to be too large for the cache goes to its readers as it arrives.
+/// A response of unknown length that turns out to be too large for the cache goes to its readers as it
+/// arrives.
 #[test]
 fn a_slow_reader_of_an_object_that_is_too_large_holds_up_neither_the_worker_nor_other_readers() {
     let directory = TempDir::new();

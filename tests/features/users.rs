@@ -67,7 +67,8 @@ fn a_process_that_root_starts_keeps_the_rights_of_its_user_and_that_to_low_ports
     assert_eq!(std::fs::metadata(&log).map(|log| std::os::unix::fs::MetadataExt::uid(&log)).unwrap(), USER);
 }
 
-/// A thing that a start would not notice, because root may read everything, would end the process at its first reload.
+/// A thing that a start would not notice, because root may read everything, would end the process at its
+/// first reload.
 #[test]
 fn what_the_user_may_not_read_is_said_at_the_start_and_by_check() {
     if !is_root() {

@@ -1,7 +1,8 @@
-//! Circles among the files of a crate: none, so that each file can be read with only those in mind that it builds on.
+//! Circles among the files of a crate: none, so that each file can be read with only those in mind that it
+//! builds on.
 //!
-//! A file uses another where one of its `use` lines leads there. An item that is re-exported counts as the file's that defines
-//! it, and the re-export itself is no use. Tests do not count, nor do `mod` lines.
+//! A file uses another where one of its `use` lines leads there. An item that is re-exported counts as the
+//! file's that defines it, and the re-export itself is no use. Tests do not count, nor do `mod` lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -90,8 +91,8 @@ impl File {
     }
 }
 
-/// What the `use` lines bring in that stand at the start of a line, as rustfmt leaves those outside of functions and of modules
-/// within a file.
+/// What the `use` lines bring in that stand at the start of a line, as rustfmt leaves those outside of
+/// functions and of modules within a file.
 fn imports(text: &str) -> Vec<Import> {
     let mut found = Vec::new();
     let mut lines = text.lines();
@@ -141,7 +142,8 @@ fn expand(below: &[String], tree: &str, is_reexport: bool, found: &mut Vec<Impor
     found.push(Import { path, name, is_reexport });
 }
 
-/// The file that defines what a path leads to from a module, and the item. `None` where that is outside the crate.
+/// The file that defines what a path leads to from a module, and the item. `None` where that is outside the
+/// crate.
 fn defining<'f>(files: &'f Files, from: &[String], path: &[String]) -> Option<(&'f File, String)> {
     let (first, mut rest) = path.split_first()?;
     let mut module = from.to_vec();

@@ -1,5 +1,5 @@
-//! Promises about the shape of the repository: arrows between crates that only point downward, pure crates that
-//! are pure, and files that can be read in one sitting.
+//! Promises about the shape of the repository: arrows between crates that only point downward, pure crates
+//! that are pure, and files that can be read in one sitting.
 
 mod circles;
 

@@ -1,8 +1,8 @@
 //! Request fields by name: those that say nothing of who asks, those that one client could use to choose for
 //! all, and those that choose one of several forms of a page.
 //!
-//! A field of none of these kinds may identify somebody: an API key, or the user as a login proxy names it. No
-//! list of such names could be complete, so the harmless ones are listed.
+//! A field of none of these kinds may identify somebody: an API key, or the user as a login proxy names it.
+//! No list of such names could be complete, so the harmless ones are listed.
 
 use crate::Name;
 
@@ -50,8 +50,9 @@ fn of_other(text: &[u8], value: &[u8]) -> FieldKind {
     of_start.map_or(Unknown, |(_, kind)| *kind)
 }
 
-/// Whether a value is the name of a package of Android, such as `com.android.browser`, whose browsers send it with all
-/// requests. Everything else comes from scripts, and applications look for their words anywhere in it.
+/// Whether a value is the name of a package of Android, such as `com.android.browser`, whose browsers send it
+/// with all requests. Everything else comes from scripts, and applications look for their words anywhere in
+/// it.
 fn is_package(value: &[u8]) -> bool {
     let is_word = |word: &[u8]| {
         word.first().is_some_and(u8::is_ascii_alphabetic)
@@ -102,8 +103,8 @@ const STARTS: [(&str, FieldKind); 30] = [
     ("x-accel-", Harmless),
 ];
 
-/// Names in lower case, sorted. Those of IANA's registry that a request can have are harmless except where they name
-/// somebody (`From`, `DPoP`, `Hobareg`, …) or choose a form.
+/// Names in lower case, sorted. Those of IANA's registry that a request can have are harmless except where
+/// they name somebody (`From`, `DPoP`, `Hobareg`, …) or choose a form.
 const NAMES: [(&str, FieldKind); 262] = [
     ("a-im", Form),
     ("accept-ch", Harmless),

@@ -12,15 +12,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Bytes that a connection may hold, beyond which nothing is read or asked for ahead of its turn.
 const AHEAD: usize = 1 << 20;
 
-/// A connection that holds no more is not in the way of others; and where all hold much, one that holds no more
-/// of what [gives way](Held::gives_way).
+/// A connection that holds no more is not in the way of others; and where all hold much, one that holds no
+/// more of what [gives way](Held::gives_way).
 const LITTLE: usize = 64 << 10;
 const IN_A_CROWD: usize = 16 << 10;
 
 /// A connection that holds no more is left alone also where all hold more than they may.
 const BEYOND_LIMIT: usize = 4 << 10;
 
-/// Bytes of data in TLS records that wait for a socket then: with the head of a response, less than [`BEYOND_LIMIT`].
+/// Bytes of data in TLS records that wait for a socket then: with the head of a response, less than
+/// [`BEYOND_LIMIT`].
 const SEALED_BEYOND_LIMIT: usize = 3 << 10;
 
 /// Bytes that are read at a time for a connection where nothing may be held ahead, and bytes that wait for it
@@ -198,8 +199,8 @@ impl Account {
         self.bytes() > self.limit() / 2
     }
 
-    /// Whether handshakes hold much of that: those that do not go on give way. Clients on slow lines need three
-    /// seconds for one, whatever others hold.
+    /// Whether handshakes hold much of that: those that do not go on give way. Clients on slow lines need
+    /// three seconds for one, whatever others hold.
     pub(crate) fn is_crowded_by_handshakes(&self) -> bool {
         self.is_crowded() && self.of(Held::Handshakes) > self.limit() / 8
     }
@@ -219,8 +220,8 @@ impl Account {
         self.allowed.store(bytes, Relaxed);
     }
 
-    /// Leases the window of a request to a backend, which comes to nothing for most: all such may have an eighth of
-    /// what may be held, and none where much is held.
+    /// Leases the window of a request to a backend, which comes to nothing for most: all such may have an
+    /// eighth of what may be held, and none where much is held.
     pub fn lease_window(self: &Arc<Account>, bytes: usize) -> Option<Lease> {
         let may = !self.is_crowded() && self.of(Held::Windows) + bytes <= self.limit() / 8;
         may.then(|| self.process().lease(Held::Windows, bytes)).flatten()
@@ -335,8 +336,8 @@ impl Holder {
         self.account().is_beyond_limit() && self.presses()
     }
 
-    /// Whether it has to give way as soon as its socket takes no more, because all hold more than they may, and more than a
-    /// little waits for it: so many `bytes`.
+    /// Whether it has to give way as soon as its socket takes no more, because all hold more than they may,
+    /// and more than a little waits for it: so many `bytes`.
     pub(crate) fn gives_way_at_once(&self, bytes: usize) -> bool {
         bytes > BEYOND_LIMIT && self.account().is_beyond_limit()
     }
@@ -346,8 +347,8 @@ impl Holder {
         if self.account().is_beyond_limit() { SEALED_BEYOND_LIMIT } else { usize::MAX }
     }
 
-    /// Whether more may be held for it than what is sent to it next: it holds less than [`AHEAD`] of what gives
-    /// way, and all hold less than half of what they may.
+    /// Whether more may be held for it than what is sent to it next: it holds less than [`AHEAD`] of what
+    /// gives way, and all hold less than half of what they may.
     pub fn may_look_ahead(&self) -> bool {
         self.0.yielding.load(Relaxed) < AHEAD && !self.account().is_crowded()
     }

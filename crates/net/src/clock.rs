@@ -27,8 +27,8 @@ impl Moment {
         Moment(millis(now.tv_sec, now.tv_nsec))
     }
 
-    /// The milliseconds of the clock, for code that takes the time as an argument. The clock begins at some time
-    /// before the process.
+    /// The milliseconds of the clock, for code that takes the time as an argument. The clock begins at some
+    /// time before the process.
     pub fn timestamp(self) -> Timestamp {
         Timestamp::from_millis(self.0)
     }

@@ -20,8 +20,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// request, and after a reload there may be more connections than a lower limit allows.
 const ROOM_ATTEMPTS: usize = 1024;
 
-/// The most threads of a core that open and read files that are not in memory. They exist while there is work for them. A
-/// disk gains nothing from more requests at a time; a mount that hangs takes them all.
+/// The most threads of a core that open and read files that are not in memory. They exist while there is work
+/// for them. A disk gains nothing from more requests at a time; a mount that hangs takes them all.
 const MAX_FILE_THREADS: usize = 16;
 
 /// A command to a core.

@@ -1,8 +1,9 @@
 //! Sockets: one thread for each core, with its own runtime, listening sockets and connections.
 //!
-//! A session, of [HTTP/1](http1) or [HTTP/2](http2), reads requests. The [`Service`] either answers them in place from memory, or serves
-//! them in an exchange, with a [`Client`] to answer. The client and the backend side of the proxy are both a
-//! [`Conn`]: bytes in, bytes out, no buffer while it waits. So is a connection to a [memcached] server.
+//! A session, of [HTTP/1](http1) or [HTTP/2](http2), reads requests. The [`Service`] either answers them in
+//! place from memory, or serves them in an exchange, with a [`Client`] to answer. The client and the backend
+//! side of the proxy are both a [`Conn`]: bytes in, bytes out, no buffer while it waits. So is a connection
+//! to a [memcached] server.
 
 mod account;
 mod body;

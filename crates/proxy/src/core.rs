@@ -91,7 +91,8 @@ impl Core {
     }
 }
 
-/// Closes expired idle origin connections, and logs what went wrong off the cores, for as long as the core exists.
+/// Closes expired idle origin connections, and logs what went wrong off the cores, for as long as the core
+/// exists.
 async fn prune(core: Weak<Core>) {
     loop {
         sandarac_net::sleep(PRUNE_EVERY).await;

@@ -229,8 +229,8 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Whether a client that is not trusted claims a certificate with this field of another proxy. Such names may have other
-    /// uses where nobody asks for certificates.
+    /// Whether a client that is not trusted claims a certificate with this field of another proxy. Such names
+    /// may have other uses where nobody asks for certificates.
     fn is_claimed_certificate(&self, field: &Field<'_>) -> bool {
         let Requester { certificate_forward, trusted, .. } = self.requester;
         certificate_forward.is_some() && !trusted && is_of_other_proxies(field)

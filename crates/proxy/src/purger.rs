@@ -1,7 +1,8 @@
 //! Purges: stored responses are removed on request, from RAM and from the shared tier.
 //!
-//! First every server of the tier owes the purge, and then it is applied to RAM. Until a server has it, this node refuses entries of that
-//! server that the purge is for. In the other order, one that was read in between would enter RAM behind the purge.
+//! First every server of the tier owes the purge, and then it is applied to RAM. Until a server has it, this
+//! node refuses entries of that server that the purge is for. In the other order, one that was read in
+//! between would enter RAM behind the purge.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +44,8 @@ impl Selection {
         Selection::Target { host: host.to_vec(), path_and_query: path_and_query.to_vec() }
     }
 
-    /// The selection of a record in the log of a server. Everything, if the expression of its ban cannot be read.
+    /// The selection of a record in the log of a server. Everything, if the expression of its ban cannot be
+    /// read.
     pub(crate) fn of_record(record: &Record) -> Selection {
         let matching = |text: &str| match Expression::parse(text) {
             Ok(expression) => Selection::Matching(expression),
@@ -85,8 +87,8 @@ pub struct Purged {
 }
 
 impl Purged {
-    /// Blocks the thread until all servers of the tier have the purge, or the time is up. Returns the names of
-    /// those that were not reached. They are told before this node reads from them again.
+    /// Blocks the thread until all servers of the tier have the purge, or the time is up. Returns the names
+    /// of those that were not reached. They are told before this node reads from them again.
     pub fn wait(&self) -> Vec<String> {
         self.calls.as_ref().map(PurgeCalls::wait).unwrap_or_default()
     }
@@ -128,7 +130,8 @@ impl<'a> Purger<'a> {
         Purged { objects: selections.iter().map(|selection| self.purge_here(selection, purge)).sum(), calls }
     }
 
-    /// Purges RAM alone: what other nodes have purged, or can have no response in the tier. Returns the number of objects.
+    /// Purges RAM alone: what other nodes have purged, or can have no response in the tier. Returns the
+    /// number of objects.
     pub(crate) fn purge_here(&self, selection: &Selection, purge: Purge) -> usize {
         let store = &self.shared.store;
         match selection {

@@ -88,8 +88,8 @@ impl Synthetic {
         answer
     }
 
-    /// The response to a client whose head was late (408), that does not speak TLS where it must (400), or that
-    /// exceeds the connection limit (503).
+    /// The response to a client whose head was late (408), that does not speak TLS where it must (400), or
+    /// that exceeds the connection limit (503).
     pub(crate) fn turned_away(status: u16, what: &str, proxy: &str) -> Synthetic {
         let mut answer = Synthetic::text(status, what);
         let error =

@@ -108,8 +108,8 @@ pub struct DescriptorLimits {
     pub files: usize,
 }
 
-/// The most client connections of a core without a finished TLS handshake, whatever the limit of connections. Each holds a few
-/// kilobytes.
+/// The most client connections of a core without a finished TLS handshake, whatever the limit of connections.
+/// Each holds a few kilobytes.
 const MAX_HANDSHAKES: usize = 1024;
 
 /// Bytes that connections may hold before those that hold most of it have to give way, however small the
@@ -299,7 +299,8 @@ impl Shared {
         self.store.fit();
     }
 
-    /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be made or written.
+    /// Bodies that wait for slow clients: bytes in memory, bytes in files, and how often a file could not be
+    /// made or written.
     pub fn spooled(&self) -> (u64, u64, u64) {
         (self.spool.memory() as u64, self.spool.disk(), self.spool.failures())
     }
@@ -314,8 +315,8 @@ impl Shared {
         self.connection_limit.load(Ordering::Relaxed)
     }
 
-    /// The most client connections of a core without a finished TLS handshake: of all cores together half of all connections,
-    /// so that clients who leave theirs unfinished do not keep out the others.
+    /// The most client connections of a core without a finished TLS handshake: of all cores together half of
+    /// all connections, so that clients who leave theirs unfinished do not keep out the others.
     pub(crate) fn max_handshakes(&self) -> usize {
         let limit = self.connection_limit();
         // While there are places for others, a burst of handshakes is one of visitors.
@@ -358,8 +359,8 @@ impl Shared {
         route.is_some_and(|route| matches!(routes[route].action, Action::Files { fallback: None, .. }))
     }
 
-    /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if there
-    /// is no tier, or nothing to tell. For [`Purger`](crate::Purger) alone.
+    /// Notes purges, so that the servers of the shared tier are told of them within `patience`. `None` if
+    /// there is no tier, or nothing to tell. For [`Purger`](crate::Purger) alone.
     pub(crate) fn note_purges(
         &self,
         purges: Vec<SharedPurge>,
@@ -499,7 +500,8 @@ impl Shared {
         (self.log)(&escaped(&message));
     }
 
-    /// Logs, once for each name, that a cookie which looks like one of a session does not reach the application.
+    /// Logs, once for each name, that a cookie which looks like one of a session does not reach the
+    /// application.
     pub(crate) fn lost_session(&self, name: &[u8]) {
         const MOST: usize = 16;
         let mut known = self.lost_sessions.lock();
@@ -512,8 +514,8 @@ impl Shared {
         }
     }
 
-    /// How often a field kept a request from sharing responses: its name, the reason and the count. The name of those
-    /// that are counted together is empty.
+    /// How often a field kept a request from sharing responses: its name, the reason and the count. The name
+    /// of those that are counted together is empty.
     pub fn bypassing_fields(&self) -> Vec<(Box<str>, &'static str, u64)> {
         self.fields.all()
     }
@@ -552,8 +554,8 @@ impl Shared {
     }
 }
 
-/// Works with the host and the path and query of an absolute URL; `None` if it is not one of http or https with
-/// a host.
+/// Works with the host and the path and query of an absolute URL; `None` if it is not one of http or https
+/// with a host.
 pub(crate) fn with_target<T>(url: &str, work: impl FnOnce(&[u8], &[u8]) -> T) -> Option<T> {
     let request = RequestHead {
         method: Method::Get,

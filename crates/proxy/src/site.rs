@@ -259,8 +259,8 @@ impl Site {
         listeners.filter_map(|(_, listener)| Some((&listener.address, listener.tls.as_ref()?)))
     }
 
-    /// The value of `Strict-Transport-Security` for a response to `peer` by a route. A listener whose certificate
-    /// browsers do not accept must not bind them to https.
+    /// The value of `Strict-Transport-Security` for a response to `peer` by a route. A listener whose
+    /// certificate browsers do not accept must not bind them to https.
     pub(crate) fn hsts<'r>(&self, peer: &Peer, scheme: Scheme, route: &'r Route) -> Option<&'r [u8]> {
         let value = route.hsts.as_ref().filter(|_| scheme == Scheme::Https)?;
         let tls = self.listener(peer.listener).and_then(|listener| listener.tls.as_ref());

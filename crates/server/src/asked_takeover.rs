@@ -20,7 +20,8 @@ use crate::takeover::{Line, Takeover, random};
 /// How often to look whether the other process has come.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Asks the process at the same admin interface to hand over. `None` if there is none, or if it is ending already.
+/// Asks the process at the same admin interface to hand over. `None` if there is none, or if it is ending
+/// already.
 pub(crate) fn ask(config: &Config) -> Result<Option<Takeover>, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("cannot take over: {error}"));
     let endpoint = Endpoint::of(config.admin.listen.as_ref());
@@ -41,7 +42,8 @@ pub(crate) fn ask(config: &Config) -> Result<Option<Takeover>, Failure> {
         // Whatever is wrong is said again.
         _ => {}
     }
-    // Both ends look whose process the other is, so that the name may be known; but nobody is to have it before.
+    // Both ends look whose process the other is, so that the name may be known; but nobody is to have it
+    // before.
     let name = format!("sandarac-takes-over-{}-{:016x}", std::process::id(), random().map_err(failed)?);
     let address = SocketAddr::from_abstract_name(&name).map_err(failed)?;
     let listener = UnixListener::bind_addr(&address).map_err(failed)?;

@@ -86,7 +86,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Check a configuration and explain what it does
     Check(CheckArgs),
-    /// Ask for pages with another session, language, device or key, and name what is shared although it differs
+    /// Ask for pages with another session, language, device or key, and name what is shared although it
+    /// differs
     Probe(ProbeArgs),
     /// Print the settings: as a file with every default, as JSON schema or as manual
     Config(ConfigArgs),
@@ -283,8 +284,8 @@ pub struct PurgeArgs {
     /// Mark stale instead of removing: grace still applies
     #[arg(long)]
     pub soft: bool,
-    /// Purge nothing, and ask this node and every server of the shared tier what they still have for the URLs; fails if a
-    /// request would still get it
+    /// Purge nothing, and ask this node and every server of the shared tier what they still have for the
+    /// URLs; fails if a request would still get it
     #[arg(long, conflicts_with_all = ["tags", "tags_from", "all", "soft"])]
     pub verify: bool,
     /// As JSON
@@ -360,7 +361,8 @@ pub struct LogArgs {
     /// The most lines per second; skipped lines are counted
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
-    /// Only this host; * matches anything here, and in `--path` and `--backend`. Can be repeated, like all of these
+    /// Only this host; * matches anything here, and in `--path` and `--backend`. Can be repeated, like all of
+    /// these
     #[arg(long, value_name = "PATTERN")]
     pub host: Vec<String>,
     /// Only this path, for example `/api/*`

@@ -1,7 +1,8 @@
-//! A process between one that is replaced and the one that takes over, until that serves. It starts the latter and waits for it,
-//! so that the former learns how it ended. When that serves, the intermediary ends, and whoever adopts orphans becomes the parent:
-//! a service manager, which then notices when its new main process ends. Of a main process that is the child of another one it
-//! would not (systemd neither waits for such a process nor restarts it).
+//! A process between one that is replaced and the one that takes over, until that serves. It starts the
+//! latter and waits for it, so that the former learns how it ended. When that serves, the intermediary ends,
+//! and whoever adopts orphans becomes the parent: a service manager, which then notices when its new main
+//! process ends. Of a main process that is the child of another one it would not (systemd neither waits for
+//! such a process nor restarts it).
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,7 +24,8 @@ pub(crate) struct Started {
     pub(crate) intermediary: Child,
 }
 
-/// Starts the program at the path by which this process was started, with the same arguments, by way of an intermediary.
+/// Starts the program at the path by which this process was started, with the same arguments, by way of an
+/// intermediary.
 ///
 /// # Errors
 /// With the name of the program, if it cannot be started.

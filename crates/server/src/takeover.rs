@@ -13,8 +13,8 @@
 //! ```
 //!
 //! If the new process ends before it is ready, or is not ready in time, nothing has changed. Connections that
-//! come between `Ready` and `Yours` wait in the queues of their sockets. A message is its length and the number
-//! of descriptors, each in four bytes, and JSON; descriptors follow, in groups, each with one byte.
+//! come between `Ready` and `Yours` wait in the queues of their sockets. A message is its length and the
+//! number of descriptors, each in four bytes, and JSON; descriptors follow, in groups, each with one byte.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -57,7 +57,8 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// An [intermediary](crate::intermediary) has to start the new process with the socket that comes with this.
+    /// An [intermediary](crate::intermediary) has to start the new process with the socket that comes with
+    /// this.
     Start,
     /// It has.
     Started {

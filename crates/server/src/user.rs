@@ -1,8 +1,9 @@
 //! The user whose rights the process keeps.
 //!
-//! A process that root starts takes the rights of `user` before it opens anything but its configuration, not after it has
-//! listened: then whatever it may not read or write shows at the start, and not at the first reload or upgrade, which have no
-//! more rights than this. Of root's it keeps CAP_NET_BIND_SERVICE, for ports below 1024 (capabilities(7)).
+//! A process that root starts takes the rights of `user` before it opens anything but its configuration, not
+//! after it has listened: then whatever it may not read or write shows at the start, and not at the first
+//! reload or upgrade, which have no more rights than this. Of root's it keeps CAP_NET_BIND_SERVICE, for ports
+//! below 1024 (capabilities(7)).
 
 use std::ffi::CString;
 use std::fs::DirBuilder;
@@ -25,8 +26,8 @@ const AS_ROOT: &str = "warning: started by root without a user, this runs as roo
                        user = \"www-data\" (--user), or let the service manager start it as another user; user = \"root\" if \
                        that is meant";
 
-/// Takes the rights of the configured user for a process that serves, and says so. MUST be called while there is one
-/// thread: capabilities are those of a thread.
+/// Takes the rights of the configured user for a process that serves, and says so. MUST be called while there
+/// is one thread: capabilities are those of a thread.
 pub(crate) fn become_user(config: &Config, file: Option<&Path>) -> Result<(), Failure> {
     let Some(account) = needed(config)? else { return Ok(()) };
     if Endpoint::of(config.admin.listen.as_ref()) == Endpoint::of_root() {
@@ -97,8 +98,8 @@ impl Account {
         }
     }
 
-    /// Makes the directory if it is missing, and gives it to this user with the socket in it. In a directory that is not
-    /// root's, nothing is given: whoever owns it could have put a link there.
+    /// Makes the directory if it is missing, and gives it to this user with the socket in it. In a directory
+    /// that is not root's, nothing is given: whoever owns it could have put a link there.
     fn give_directory(&self, directory: &Path) -> io::Result<()> {
         match DirBuilder::new().mode(0o755).create(directory) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -146,7 +147,8 @@ impl Account {
             // A program that this one starts, to take over from it, has the right, too.
             thread::configure_capability_in_ambient_set(low_ports, true)?;
         }
-        // The kernel hides what a process read as another user, such as its own /proc/self/fd. This one read its configuration.
+        // The kernel hides what a process read as another user, such as its own /proc/self/fd. This one read
+        // its configuration.
         rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         Ok(())
     }

@@ -13,7 +13,8 @@ use sandarac_test_support::{Http2Server, Listener, Sandarac};
 
 use crate::sandarac;
 
-/// The window of a response in bytes: by the settings, where there is room for it, and once a long one is read.
+/// The window of a response in bytes: by the settings, where there is room for it, and once a long one is
+/// read.
 const LEAST_WINDOW: usize = 8 << 10;
 pub(crate) const FIRST_WINDOW: usize = 64 << 10;
 const WIDE: i64 = 256 << 10;
@@ -23,7 +24,8 @@ fn url(listener: &Listener) -> String {
     listener.url().replace("http://", "h2://")
 }
 
-/// Sandarac on one core, with a listener that takes HTTP/2 as well, before these backends. `keys` are settings of the pool,
+/// Sandarac on one core, with a listener that takes HTTP/2 as well, before these backends. `keys` are
+/// settings of the pool,
 /// `cache` that of the route.
 fn proxy(backends: &[&Listener], keys: &str, cache: &str) -> Sandarac {
     proxy_with(backends, keys, cache, "")

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 /// Pipelined requests answered before the responses are written.
 const BATCH: usize = 32;
 
-/// Bytes of their heads and small bodies after which the next response waits for the write, and the same where little
-/// may be held for the client.
+/// Bytes of their heads and small bodies after which the next response waits for the write, and the same
+/// where little may be held for the client.
 const BATCH_BYTES: usize = 64 << 10;
 const CROWDED_BATCH_BYTES: usize = 8 << 10;
 
@@ -419,8 +419,8 @@ impl WaitedFor {
         self.held.set(conn.output_memory() + self.kept);
     }
 
-    /// Whether the client, whose socket takes no more, has to give way without being waited for. Not if it has an exchange: none
-    /// begins beyond the limit.
+    /// Whether the client, whose socket takes no more, has to give way without being waited for. Not if it
+    /// has an exchange: none begins beyond the limit.
     fn gives_way_at_once(&self) -> bool {
         !self.has_exchange
             && !self.rate.is_waiting()
@@ -434,7 +434,8 @@ impl WaitedFor {
 }
 
 /// Ready when no more than `window` bytes are queued for the client. Fails if it takes nothing in time, or
-/// too little on average, or nothing at once where all hold more than they may. The timer MUST be clear, or set by an earlier call.
+/// too little on average, or nothing at once where all hold more than they may. The timer MUST be clear, or
+/// set by an earlier call.
 pub(super) fn poll_room(
     cx: &mut Context<'_>,
     conn: &mut Conn,

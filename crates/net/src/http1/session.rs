@@ -161,7 +161,8 @@ async fn serve_http2<S: Service>(connection: &mut Connection, service: &Rc<S>, m
     }
 }
 
-/// Prepares the end of a connection. Where the socket has no room for the last words of the transport, they are waited for.
+/// Prepares the end of a connection. Where the socket has no room for the last words of the transport, they
+/// are waited for.
 async fn close<S: Service>(connection: &mut Connection, service: &S) {
     if poll_fn(|cx| Poll::Ready(connection.conn.poll_last_words(cx).is_pending())).await {
         Box::pin(linger(connection, time_to_linger(service))).await;

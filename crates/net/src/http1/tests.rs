@@ -373,8 +373,8 @@ fn exchanged_over_tls(request: Vec<u8>, prepare: impl FnOnce(&Echo)) -> (Vec<u8>
     })
 }
 
-/// The session does not know whether its transport is TLS: responses in place, an exchange with a body, and files
-/// go out as in clear.
+/// The session does not know whether its transport is TLS: responses in place, an exchange with a body, and
+/// files go out as in clear.
 #[test]
 fn a_session_over_tls_is_that_in_clear() {
     let body: Vec<u8> = (0..20_000_u32).map(|at| b'a' + (at % 26) as u8).collect();
@@ -448,7 +448,8 @@ fn a_transport_may_hold_bytes_back_and_deliver_them_in_odd_pieces() {
     assert!(plain.ends_with(&last), "{plain}");
 }
 
-/// Regression: a transport that could not write its last words at once, close_notify in TLS, was closed without them.
+/// Regression: a transport that could not write its last words at once, close_notify in TLS, was closed
+/// without them.
 #[test]
 fn the_last_words_of_a_transport_are_waited_for() {
     let words = b"a few more than are written at once";

@@ -18,8 +18,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-/// How long, and for how many bytes, the end of a request body without a length is awaited, so that it is forwarded with a
-/// length.
+/// How long, and for how many bytes, the end of a request body without a length is awaited, so that it is
+/// forwarded with a length.
 const GATHER: Duration = Duration::from_millis(20);
 const GATHERED: usize = 64 * 1024;
 

@@ -21,15 +21,15 @@ use std::time::Duration;
 /// How long a handshake may still take while the process drains: three round trips on a slow line.
 const LAST_HANDSHAKE: Duration = Duration::from_secs(2);
 
-/// The longest ClientHello, with its records. With keys for two groups, tickets and its encrypted copy (ECH), a
-/// browser sends less than 4 KiB.
+/// The longest ClientHello, with its records. With keys for two groups, tickets and its encrypted copy (ECH),
+/// a browser sends less than 4 KiB.
 const MAX_HELLO: usize = 16 << 10;
 
 /// Bytes of memory of a handshake, beside the messages that have not come whole.
 const HANDSHAKE: usize = 12 << 10;
 
-/// Serves a TLS handshake until `timer` ends, or too many others are `running`. `received` is what was read already. Whatever
-/// TLS has to tell the client about a failure is sent.
+/// Serves a TLS handshake until `timer` ends, or too many others are `running`. `received` is what was read
+/// already. Whatever TLS has to tell the client about a failure is sent.
 pub(crate) async fn accept(
     stream: Stream,
     received: ByteQueue,
@@ -100,8 +100,8 @@ pub(crate) async fn accept(
     Ok((tls, peer))
 }
 
-/// Selects certificates as another resolver does, and records the name that the client asked for: a connection of
-/// the unbuffered API does not tell it.
+/// Selects certificates as another resolver does, and records the name that the client asked for: a
+/// connection of the unbuffered API does not tell it.
 #[derive(Debug)]
 struct RecordsServerName {
     inner: Arc<dyn ResolvesServerCert>,

@@ -111,8 +111,8 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Whether the body is long enough, and short enough, to be gathered up to `limit` bytes. One that has arrived already is
-    /// forwarded at once.
+    /// Whether the body is long enough, and short enough, to be gathered up to `limit` bytes. One that has
+    /// arrived already is forwarded at once.
     pub(crate) fn may_gather(&self, client: &dyn Client, limit: u64) -> bool {
         match client.body_remaining() {
             Some(left) => {
@@ -123,8 +123,9 @@ impl RequestBody {
         }
     }
 
-    /// Receives the body, up to `limit` bytes, before a backend is chosen. If it `must_end`, because the backend must know its
-    /// length, a longer one is a fault. Otherwise the rest of it is forwarded as it comes.
+    /// Receives the body, up to `limit` bytes, before a backend is chosen. If it `must_end`, because the
+    /// backend must know its length, a longer one is a fault. Otherwise the rest of it is forwarded as it
+    /// comes.
     pub(crate) async fn gather(
         &mut self,
         client: &mut dyn Client,

@@ -45,8 +45,8 @@ impl SendEnd {
 
 /// A body on its way to a client.
 pub(crate) struct Sending<B> {
-    /// Kept while the client has not taken most of what was read of it, so that the store knows who holds an object; `None`
-    /// once the rest of it is in the spool.
+    /// Kept while the client has not taken most of what was read of it, so that the store knows who holds an
+    /// object; `None` once the rest of it is in the spool.
     body: Option<B>,
     /// How it ended.
     ended: Option<Result<Option<FieldsBuf>, BodyBroken>>,
@@ -206,7 +206,8 @@ impl<B: Body> Sending<B> {
         Poll::Ready(())
     }
 
-    /// Lets go of the body, and of the object that it may be of, where the spool has what the client did not take.
+    /// Lets go of the body, and of the object that it may be of, where the spool has what the client did not
+    /// take.
     fn has_ended(&mut self, ended: Result<Option<FieldsBuf>, BodyBroken>) {
         self.ended = Some(ended);
         if self.spool.is_some() {

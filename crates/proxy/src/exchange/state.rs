@@ -113,7 +113,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// The trailers of the response that the client gets; none unless it reads them. Clients of gRPC always do.
+    /// The trailers of the response that the client gets; none unless it reads them. Clients of gRPC always
+    /// do.
     pub(crate) fn trailers(&self) -> Option<TrailerRule> {
         let fields = self.request.fields;
         let edits = self.edits.filter(|_| hop::accepts_trailers(fields) || hop::is_grpc(&self.request));

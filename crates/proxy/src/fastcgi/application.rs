@@ -32,8 +32,8 @@ pub(crate) struct Application {
     pub(crate) stderr_rate: StderrRate,
 }
 
-/// What tells a directory from others: its device, its number and the time of its last change, because numbers
-/// are used again.
+/// What tells a directory from others: its device, its number and the time of its last change, because
+/// numbers are used again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct DirectoryId(u64, u64, i64, i64);
 
@@ -55,8 +55,8 @@ impl Application {
         }
     }
 
-    /// The request for `target` as the application gets it. `rule` is that for the files of the route: what it refuses is
-    /// not run either.
+    /// The request for `target` as the application gets it. `rule` is that for the files of the route: what
+    /// it refuses is not run either.
     ///
     /// # Errors
     /// [`Fault::NoScript`] if the path leads to no script; [`Fault::File`] if the rule refuses it.
@@ -91,9 +91,9 @@ impl Application {
         })
     }
 
-    /// A request of the balancer's own for `target`, which need not be a script: php-fpm answers the path of its
-    /// ping by itself, if that is `SCRIPT_NAME`. Other paths are run by the front controller, which reads the path
-    /// from `REQUEST_URI`.
+    /// A request of the balancer's own for `target`, which need not be a script: php-fpm answers the path of
+    /// its ping by itself, if that is `SCRIPT_NAME`. Other paths are run by the front controller, which reads
+    /// the path from `REQUEST_URI`.
     pub(crate) fn own_request<'a>(&'a self, target: &[u8], requester: &Requester<'a>) -> CgiRequest<'a> {
         let path = split_query(target).0;
         let Ok(mut cgi) = self.request(target, requester, 0, None) else {
@@ -114,8 +114,8 @@ impl Application {
         cgi
     }
 
-    /// The document root, resolved if that is configured and possible. A swapped link is followed at once; while
-    /// the directory stays the same, its path is looked up once.
+    /// The document root, resolved if that is configured and possible. A swapped link is followed at once;
+    /// while the directory stays the same, its path is looked up once.
     fn root(&self) -> Arc<Path> {
         if !self.config.real_path {
             return self.configured_root.clone();

@@ -1,9 +1,9 @@
 //! Connections to FastCGI backends that are kept between requests, shared by all cores.
 //!
-//! A process of php-fpm serves one connection until that ends, and takes no other meanwhile. A kept connection that is
-//! idle on one core would therefore keep out the requests of another. So any core takes up an idle connection, however
-//! it was used before; and while a request on a new connection has not been answered for [`PATIENCE`], connections are
-//! closed instead of kept, and idle ones are closed.
+//! A process of php-fpm serves one connection until that ends, and takes no other meanwhile. A kept
+//! connection that is idle on one core would therefore keep out the requests of another. So any core takes up
+//! an idle connection, however it was used before; and while a request on a new connection has not been
+//! answered for [`PATIENCE`], connections are closed instead of kept, and idle ones are closed.
 
 use crate::origin::Provenance;
 use crate::origin::timeouts::OriginTimeouts;
@@ -56,8 +56,8 @@ impl IdleConns {
         IdleConns { most, backends: Mutex::default() }
     }
 
-    /// An idle connection on which nothing has arrived, neither older nor longer idle than `timeouts` allow. The last used one
-    /// comes first.
+    /// An idle connection on which nothing has arrived, neither older nor longer idle than `timeouts` allow.
+    /// The last used one comes first.
     pub(crate) fn take(
         &self,
         address: &Address,
@@ -78,7 +78,8 @@ impl IdleConns {
         }
     }
 
-    /// Keeps a connection, unless there are enough or a request waits for its place. Returns whether it was kept.
+    /// Keeps a connection, unless there are enough or a request waits for its place. Returns whether it was
+    /// kept.
     pub(crate) fn keep(&self, address: &Address, conn: Conn, provenance: Provenance) -> bool {
         let Some(conn) = ParkedConn::park(conn) else { return false };
         let now = Moment::now();
@@ -129,7 +130,8 @@ pub(crate) struct WaitsForAnswer {
 }
 
 impl WaitsForAnswer {
-    /// Closes an idle connection, so that its process is free for this request. Returns whether there was one.
+    /// Closes an idle connection, so that its process is free for this request. Returns whether there was
+    /// one.
     pub(crate) fn claim(&self) -> bool {
         self.idle.give_way(&self.address)
     }

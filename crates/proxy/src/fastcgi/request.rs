@@ -30,11 +30,12 @@ const SOFTWARE: &[u8] = concat!("sandarac/", env!("CARGO_PKG_VERSION")).as_bytes
 /// Room for the parameters beside the fields.
 const USUAL_PARAMS: usize = 1024;
 
-/// Writes the records of a request before its body. `fields` are those of the request, then those for this backend
-/// alone; `id` is its number on the connection, and `keep` asks the application to keep the connection.
+/// Writes the records of a request before its body. `fields` are those of the request, then those for this
+/// backend alone; `id` is its number on the connection, and `keep` asks the application to keep the
+/// connection.
 ///
-/// The protocol and the port do not depend on the connection of the client: a response may be stored, and serves
-/// clients that came otherwise.
+/// The protocol and the port do not depend on the connection of the client: a response may be stored, and
+/// serves clients that came otherwise.
 pub(crate) fn encode(
     cgi: &CgiRequest<'_>,
     method: &[u8],
@@ -148,9 +149,9 @@ impl Params<'_, '_> {
     }
 }
 
-/// Whether a field becomes a parameter. Names with other bytes than letters, digits and hyphens are left out: in a
-/// parameter they would look like another field (`X_Foo` like `X-Foo`, and to PHP also `X.Foo`). `Proxy` would
-/// choose the proxy of the application's own requests (httpoxy).
+/// Whether a field becomes a parameter. Names with other bytes than letters, digits and hyphens are left out:
+/// in a parameter they would look like another field (`X_Foo` like `X-Foo`, and to PHP also `X.Foo`). `Proxy`
+/// would choose the proxy of the application's own requests (httpoxy).
 fn is_param(field: &Field<'_>) -> bool {
     !matches!(field.id, Name::ContentType | Name::ContentLength | Name::Expect)
         && field.name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -235,8 +236,8 @@ mod tests {
         }
     }
 
-    /// Regression: a check of php-fpm's `ping.path` had the front controller as its SCRIPT_NAME, so the application
-    /// answered it with 404.
+    /// Regression: a check of php-fpm's `ping.path` had the front controller as its SCRIPT_NAME, so the
+    /// application answered it with 404.
     #[test]
     fn a_check_names_its_own_path_as_the_script_and_still_runs_the_front_controller() {
         for (target, name, file) in [

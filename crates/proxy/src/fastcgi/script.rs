@@ -21,13 +21,13 @@ pub(super) enum Found {
     Nothing,
 }
 
-/// The script that `path` leads to: the only beginning of the path that has the name of a script and is a file, else the
-/// index of a directory, else the front controller. `path` is in the form that routes match on: decoded except `%2F`
-/// and `%25`, without dot segments.
+/// The script that `path` leads to: the only beginning of the path that has the name of a script and is a
+/// file, else the index of a directory, else the front controller. `path` is in the form that routes match
+/// on: decoded except `%2F` and `%25`, without dot segments.
 ///
-/// Of the beginnings of a path at most one is a regular file, so this has one result, and an application that looks for
-/// the script itself, such as PHP with `cgi.fix_pathinfo`, finds the same one. `/image.png/x.php` leads to no script:
-/// nothing can be in a file.
+/// Of the beginnings of a path at most one is a regular file, so this has one result, and an application that
+/// looks for the script itself, such as PHP with `cgi.fix_pathinfo`, finds the same one. `/image.png/x.php`
+/// leads to no script: nothing can be in a file.
 ///
 /// A name that `look` refuses is not passed over: what it stands for is the same with every method.
 pub(super) fn find(

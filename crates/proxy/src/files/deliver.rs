@@ -24,7 +24,8 @@ pub(crate) struct FileBody {
     next: Option<Piece>,
 }
 
-/// The file of `files`, of which the first is not encoded, that the request gets: the smallest in a coding that it accepts.
+/// The file of `files`, of which the first is not encoded, that the request gets: the smallest in a coding
+/// that it accepts.
 pub(super) fn choose<'f>(files: &'f [Arc<Representation>], request: Fields<'_>) -> ChosenFile<'f> {
     let [plain, encoded @ ..] = files else { unreachable!("there is a file") };
     if encoded.is_empty() {

@@ -23,7 +23,8 @@ struct Listed {
 /// Bytes that are leased at a time while a list is made.
 const STEP: usize = 64 << 10;
 
-/// Bytes that a name takes beside those of its length: its entry, and its line in a page that grows by doubling.
+/// Bytes that a name takes beside those of its length: its entry, and its line in a page that grows by
+/// doubling.
 const LINE: usize = 512;
 
 /// The page that lists the directory `name`, whose memory is leased by `held`. Blocks the thread.

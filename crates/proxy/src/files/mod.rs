@@ -7,8 +7,8 @@
 //!                          └ nothing ── the pool of the route, or a refusal
 //! ```
 //!
-//! A core answers in place from what it knows, and from what the system has in memory. Only what may wait for a disk becomes an exchange,
-//! whose work is done by another thread.
+//! A core answers in place from what it knows, and from what the system has in memory. Only what may wait for
+//! a disk becomes an exchange, whose work is done by another thread.
 
 mod cache;
 mod deliver;

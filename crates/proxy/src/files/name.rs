@@ -6,8 +6,9 @@ use std::borrow::Cow;
 /// The only hidden name that is served (RFC 8615).
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// The path of a request as a name below the root. `path` is a [`route_path`](sandarac_message::target::route_path), which has
-/// neither dot segments nor NUL, and in which only slashes and percent signs are still encoded.
+/// The path of a request as a name below the root. `path` is a
+/// [`route_path`](sandarac_message::target::route_path), which has neither dot segments nor NUL, and in which
+/// only slashes and percent signs are still encoded.
 pub(super) fn file_path(path: &[u8]) -> Result<Cow<'_, [u8]>, FileRefusal> {
     let name = match memchr::memchr(b'%', path) {
         None => Cow::Borrowed(path),
@@ -21,8 +22,9 @@ pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.split(|&byte| byte == b'/').any(|part| part.first() == Some(&b'.') && part != WELL_KNOWN)
 }
 
-/// Whether the name is that of a program of PHP, in any letter case. Where such files lie beside others, their source has
-/// passwords in it, and a site that was moved here from another server relies on a rule of that server to keep it.
+/// Whether the name is that of a program of PHP, in any letter case. Where such files lie beside others,
+/// their source has passwords in it, and a site that was moved here from another server relies on a rule of
+/// that server to keep it.
 pub(super) fn is_script(name: &[u8]) -> bool {
     let Some(dot) = memchr::memrchr(b'.', name) else { return false };
     let ending = name[dot + 1..].to_ascii_lowercase();
@@ -75,8 +77,8 @@ pub(super) fn encode(part: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The reference to the directory of a request's `path`, which lacks its last slash. One slash begins it, so that it leads to
-/// no other host (RFC 3986 §4.2).
+/// The reference to the directory of a request's `path`, which lacks its last slash. One slash begins it, so
+/// that it leads to no other host (RFC 3986 §4.2).
 pub(super) fn with_slash(name: &[u8], query: Option<&[u8]>) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len() + 2);
     for part in parts(name) {

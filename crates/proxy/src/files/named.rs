@@ -67,8 +67,9 @@ impl NamedFile {
     }
 }
 
-/// The part of an absolute path that is below `root`, in the form in which routes see paths. The path may begin with that of
-/// the root as it is configured, or as it is without symbolic links. `None` if it does not, or has dot segments.
+/// The part of an absolute path that is below `root`, in the form in which routes see paths. The path may
+/// begin with that of the root as it is configured, or as it is without symbolic links. `None` if it does
+/// not, or has dot segments.
 fn below(root: &Path, path: &[u8]) -> Option<Vec<u8>> {
     let rest = strip(root, path).or_else(|| strip(&canonicalize(root).ok()?, path))?;
     if rest.split(|&byte| byte == b'/').any(|part| matches!(part, b"." | b"..")) {

@@ -1,5 +1,5 @@
-//! The programs of an application below a directory tree. They are found as files are, so that a request runs only what the
-//! route would serve.
+//! The programs of an application below a directory tree. They are found as files are, so that a request runs
+//! only what the route would serve.
 
 use super::name::relative;
 use super::tree::{On, Tree, refusal, refused};

@@ -18,12 +18,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Files of at most this many bytes are held in memory: sending them takes one call of the system, and no descriptor is held.
-/// Above, sending from the file costs no more.
+/// Files of at most this many bytes are held in memory: sending them takes one call of the system, and no
+/// descriptor is held. Above, sending from the file costs no more.
 const SMALL: u64 = 16 * 1024;
 
-/// So many milliseconds what was seen in memory of the system is taken to be there still: what was used last is dropped last.
-/// Looking takes a call of the system for each 128 KiB, which is a twentieth of sending them.
+/// So many milliseconds what was seen in memory of the system is taken to be there still: what was used last
+/// is dropped last. Looking takes a call of the system for each 128 KiB, which is a twentieth of sending
+/// them.
 const STAYS_IN_MEMORY: u64 = 1000;
 
 /// How often a small file that changes while it is read is read again.
@@ -126,8 +127,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Makes it ready, or returns the one of `known` that is the same. `name` is that of the file without the ending of its
-    /// coding. One that is not small takes a place until it was sent for the last time.
+    /// Makes it ready, or returns the one of `known` that is the same. `name` is that of the file without the
+    /// ending of its coding. One that is not small takes a place until it was sent for the last time.
     pub(super) fn ready(
         self,
         means: &Means<'_>,

@@ -1,4 +1,5 @@
-//! The choice of the file that answers a request: the names that are tried, index files, compressed neighbours.
+//! The choice of the file that answers a request: the names that are tried, index files, compressed
+//! neighbours.
 
 use super::name::{file_path, is_script};
 use super::representation::{Coding, Found, Means, Representation};
@@ -8,7 +9,8 @@ use rustix::fs::Stat;
 use sandarac_policy::FileName;
 use std::sync::Arc;
 
-/// How much older than its file a compressed one may be, in seconds. Copying a tree writes its files in any order.
+/// How much older than its file a compressed one may be, in seconds. Copying a tree writes its files in any
+/// order.
 const OLDER: i64 = 60;
 
 /// What answers requests for one path.
@@ -57,7 +59,8 @@ pub(super) struct Asked<'a> {
 /// Finds what answers a path.
 ///
 /// # Errors
-/// [`Absent::Waits`] on a core if the answer may take a while; [`Absent::Refused`] if the failure is not to be remembered.
+/// [`Absent::Waits`] on a core if the answer may take a while; [`Absent::Refused`] if the failure is not to
+/// be remembered.
 pub(super) fn resolve(asked: Asked<'_>) -> Result<Resolution, Absent> {
     let path = match file_path(asked.path) {
         Ok(path) => path,

@@ -12,8 +12,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// File systems whose answers come from another machine or another process: NFS, SMB and CIFS, 9P, Ceph, AFS, Coda, FUSE,
-/// Lustre, GFS2, OCFS2 and autofs.
+/// File systems whose answers come from another machine or another process: NFS, SMB and CIFS, 9P, Ceph, AFS,
+/// Coda, FUSE, Lustre, GFS2, OCFS2 and autofs.
 const REMOTE: [u32; 13] = [
     0x6969,
     0x517B,
@@ -134,7 +134,8 @@ impl Tree {
             match openat2(&self.root, name, flags, Mode::empty(), resolve) {
                 // A directory was moved meanwhile.
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                // A link that leads out, or to an absolute path, which may be inside; or a system without this call.
+                // A link that leads out, or to an absolute path, which may be inside; or a system without
+                // this call.
                 Err(Errno::XDEV | Errno::NOSYS) => break,
                 opened => return opened,
             }
@@ -142,8 +143,8 @@ impl Tree {
         walk(&self.root, &self.rule, name, flags)
     }
 
-    /// Why an open file may not be sent under `name`: links lead to a program of PHP, whose own name the caller judges. A link
-    /// whose target is unknown leads nowhere.
+    /// Why an open file may not be sent under `name`: links lead to a program of PHP, whose own name the
+    /// caller judges. A link whose target is unknown leads nowhere.
     fn refusal_of_real_name(&self, name: &[u8], opened: &OwnedFd) -> Option<FileRefusal> {
         if self.rule.symlinks == Symlinks::Never || is_script(name) {
             return None;
@@ -169,14 +170,15 @@ impl Tree {
     }
 }
 
-/// The path of an open file without links, from memory; `None` where /proc is not mounted. That of a file which was replaced
-/// since is the path at which it was.
+/// The path of an open file without links, from memory; `None` where /proc is not mounted. That of a file
+/// which was replaced since is the path at which it was.
 fn real_name(opened: &OwnedFd) -> Option<Vec<u8>> {
     let path = readlink(format!("/proc/self/fd/{}", opened.as_raw_fd()), Vec::new()).ok()?.into_bytes();
     Some(path.strip_suffix(b" (deleted)").map_or_else(|| path.clone(), <[u8]>::to_vec))
 }
 
-/// Whether the system can tell what of the file is in memory. Where it cannot, on a local file system, memory holds all.
+/// Whether the system can tell what of the file is in memory. Where it cannot, on a local file system, memory
+/// holds all.
 fn knows_what_is_in_memory(file: &File) -> bool {
     use rustix::io::{ReadWriteFlags, preadv2};
     let into = &mut [std::io::IoSliceMut::new(&mut [])];

@@ -1,4 +1,5 @@
-//! Pages that are assembled from fragments (ESI): what a page's tags ask for, and the body that is made of it.
+//! Pages that are assembled from fragments (ESI): what a page's tags ask for, and the body that is made of
+//! it.
 //!
 //! | file | |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | [`file_piece`] | files in memory, where a page is compressed |
 //! | [`failure`] | why a fragment, or a page, is not assembled |
 //!
-//! A fragment is a request that its visitor could have made: it has the page's peer and fields, and goes through
-//! [`Core::answer_as`](crate::Core) and [`Core::spawn_exchange`](crate::Core) as any other.
+//! A fragment is a request that its visitor could have made: it has the page's peer and fields, and goes
+//! through [`Core::answer_as`](crate::Core) and [`Core::spawn_exchange`](crate::Core) as any other.
 
 mod answered;
 mod assembly;

@@ -55,7 +55,8 @@ pub(super) enum Asked {
 }
 
 impl Page {
-    /// The page that answers the request `head` of `peer`. `None` if its fields are too large for another request.
+    /// The page that answers the request `head` of `peer`. `None` if its fields are too large for another
+    /// request.
     pub(crate) fn new(
         core: &Core,
         site: &LocalSite,
@@ -121,8 +122,8 @@ impl Page {
         resolve(&page, None, url).ok_or(FragmentFailure::Elsewhere)
     }
 
-    /// The value of a variable, as it is in the request. None if it is not a part of the page's key: whoever keeps the page
-    /// by its key would keep it for others.
+    /// The value of a variable, as it is in the request. None if it is not a part of the page's key: whoever
+    /// keeps the page by its key would keep it for others.
     pub(super) fn value(&self, variable: &Variable) -> Option<&[u8]> {
         let key = self.site.config.routes[self.rule.route].cache_rule().map(|rule| &rule.key);
         let head = self.head.view();
@@ -174,8 +175,8 @@ fn fields(head: &RequestHeadBuf) -> Option<FieldsBuf> {
     Some(fields)
 }
 
-/// Whether requests for fragments have a field of the request for their page: all but what concerns its body, its connection,
-/// or the copy of the page that the client has.
+/// Whether requests for fragments have a field of the request for their page: all but what concerns its body,
+/// its connection, or the copy of the page that the client has.
 fn is_carried(name: &Name, field: &Field<'_>) -> bool {
     const CONTENT: &[u8] = b"content-";
     let of_content = field.name.get(..CONTENT.len()).is_some_and(|start| start.eq_ignore_ascii_case(CONTENT));

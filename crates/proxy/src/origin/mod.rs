@@ -30,8 +30,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Idle connections kept to one backend, per core. A few HTTP/2 clients have more requests at a time than a hundred of HTTP/1,
-/// and connections that are closed between two bursts cost more than the requests. Those not needed are closed after
+/// Idle connections kept to one backend, per core. A few HTTP/2 clients have more requests at a time than a
+/// hundred of HTTP/1, and connections that are closed between two bursts cost more than the requests. Those
+/// not needed are closed after
 /// `idle_timeout`, because the most recently used is taken first.
 const IDLE_PER_BACKEND: usize = 1024;
 
@@ -94,10 +95,10 @@ impl Origins {
         self.resolver.ask_from(dns);
     }
 
-    /// A kept connection with `tls` that is neither too old nor idle for too long: a stream of a shared one, or one on which
-    /// nothing has arrived since its last request. The most recently used comes first, because it is the most likely to be
-    /// alive. One to an instance of a worker that is not `current` is closed. If its name is due, it is resolved again in the
-    /// background.
+    /// A kept connection with `tls` that is neither too old nor idle for too long: a stream of a shared one,
+    /// or one on which nothing has arrived since its last request. The most recently used comes first,
+    /// because it is the most likely to be alive. One to an instance of a worker that is not `current` is
+    /// closed. If its name is due, it is resolved again in the background.
     pub(crate) fn checkout(
         &self,
         address: &Address,
@@ -144,8 +145,8 @@ impl Origins {
         self.counters.add(Counter::BytesFromOrigins, bytes as u64);
     }
 
-    /// The bytes that have arrived on a connection before a request was sent on it. They would be taken for the
-    /// response; they are counted.
+    /// The bytes that have arrived on a connection before a request was sent on it. They would be taken for
+    /// the response; they are counted.
     pub(crate) fn unread(&self, conn: &mut Conn) -> Unread {
         let unread = conn.unread();
         if unread == Unread::Data {
@@ -220,8 +221,8 @@ impl Origins {
         self.resolver.addresses(name).await.into_iter().collect()
     }
 
-    /// A connection for one request, with `tls` if the address asks for that: a stream of a shared one, which may have to be
-    /// made, or a new one. `limits` are those of response heads.
+    /// A connection for one request, with `tls` if the address asks for that: a stream of a shared one, which
+    /// may have to be made, or a new one. `limits` are those of response heads.
     pub(crate) async fn connect(
         &self,
         address: &Address,
@@ -275,8 +276,8 @@ impl Origins {
         }
     }
 
-    /// Opens a connection, with `tls` if the address asks for that. The addresses of a name are tried one after
-    /// another. The caller limits the time.
+    /// Opens a connection, with `tls` if the address asks for that. The addresses of a name are tried one
+    /// after another. The caller limits the time.
     pub(crate) async fn dial(
         &self,
         address: &Address,
@@ -352,7 +353,8 @@ fn name(address: &Address) -> Option<&str> {
     }
 }
 
-/// Connects to a Unix socket. While its queue is full, the kernel refuses a connection instead of letting it wait.
+/// Connects to a Unix socket. While its queue is full, the kernel refuses a connection instead of letting it
+/// wait.
 async fn connect_unix(path: &Path) -> Result<Stream, Fault> {
     loop {
         match Stream::connect_unix(path) {

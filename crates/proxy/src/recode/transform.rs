@@ -95,8 +95,8 @@ impl Transform {
         if reason.is_undecodable() { Fault::Undecodable(reason) } else { Fault::ResponseBroken }
     }
 
-    /// Takes a piece, and returns what it yields, or the first part of that: [`Transform::more`] returns the others. MUST NOT
-    /// be called before these were taken.
+    /// Takes a piece, and returns what it yields, or the first part of that: [`Transform::more`] returns the
+    /// others. MUST NOT be called before these were taken.
     ///
     /// # Errors
     /// The body is not in its coding. It cannot go on.

@@ -1,4 +1,5 @@
-//! Recodings of stored objects: each is made once, by the first exchange that needs it, and the others wait for it.
+//! Recodings of stored objects: each is made once, by the first exchange that needs it, and the others wait
+//! for it.
 
 use super::in_progress::Made;
 use super::transform::{DECODED, undecodable};
@@ -12,7 +13,8 @@ use sandarac_message::codings::Coding;
 use sandarac_message::recoding::Uncompressed;
 use std::sync::Arc;
 
-/// The longest body, before or after, of which a recoding is made and kept. Longer ones are recoded as they are sent.
+/// The longest body, before or after, of which a recoding is made and kept. Longer ones are recoded as they
+/// are sent.
 pub(super) const LARGEST: u64 = 16 << 20;
 
 /// Bytes that are encoded before other work of the core gets its turn: a millisecond or two.

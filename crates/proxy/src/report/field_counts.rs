@@ -12,7 +12,8 @@ const MAX_NAMES: usize = 64;
 /// The longest name, in bytes, that is counted by itself.
 const MAX_NAME: usize = 64;
 
-/// How often a field kept a request from sharing, for the names that came first; all others are counted together.
+/// How often a field kept a request from sharing, for the names that came first; all others are counted
+/// together.
 #[derive(Default)]
 pub(crate) struct FieldCounts {
     named: Mutex<BTreeMap<(Box<str>, &'static str), u64>>,

@@ -1,4 +1,5 @@
-//! Words for what happens: outcomes, reasons and faults, and their counts. Steps decide; this says what was decided.
+//! Words for what happens: outcomes, reasons and faults, and their counts. Steps decide; this says what was
+//! decided.
 
 pub(crate) mod counters;
 pub(crate) mod fault;

@@ -107,8 +107,8 @@ impl TlsFault {
         }
     }
 
-    /// The alert that ended a connection, if that was one. In TLS 1.3 our handshake ends before the backend has seen that it
-    /// gets no certificate (RFC 8446 §4.4.2.4).
+    /// The alert that ended a connection, if that was one. In TLS 1.3 our handshake ends before the backend
+    /// has seen that it gets no certificate (RFC 8446 §4.4.2.4).
     pub(crate) fn of_alert(error: &io::Error) -> Option<TlsFault> {
         let error = error.get_ref()?.downcast_ref::<Error>()?;
         matches!(error, Error::AlertReceived(_)).then(|| TlsFault::of_error(error))

@@ -10,7 +10,8 @@ use sandarac_policy::KeyRule;
 const CLIENT_CERT: &[u8] = b"Client-Cert";
 const CLIENT_CERT_CHAIN: &[u8] = b"Client-Cert-Chain";
 
-/// Fields by which other proxies describe a client's certificate, and those whose names continue one of these after a hyphen.
+/// Fields by which other proxies describe a client's certificate, and those whose names continue one of these
+/// after a hyphen.
 const OF_OTHER_PROXIES: [&[u8]; 13] = [
     // nginx and HAProxy by their examples, ingress-nginx, Apache httpd.
     b"X-SSL-Client",
@@ -29,7 +30,8 @@ const OF_OTHER_PROXIES: [&[u8]; 13] = [
     b"WL-Proxy-Client-Cert",
 ];
 
-/// Whether a field is `Client-Cert` or `Client-Cert-Chain`, or one that servers with CGI's variables take for it.
+/// Whether a field is `Client-Cert` or `Client-Cert-Chain`, or one that servers with CGI's variables take for
+/// it.
 pub(crate) fn is_client_certificate(field: &Field<'_>) -> bool {
     let is = |name: &[u8]| field.name.len() == name.len() && begins_with(field.name, name);
     is(CLIENT_CERT) || is(CLIENT_CERT_CHAIN)
@@ -42,7 +44,8 @@ pub(crate) fn is_of_other_proxies(field: &Field<'_>) -> bool {
     })
 }
 
-/// Whether `name` begins with `prefix` as servers with CGI's variables read it: `Client_Cert` is `Client-Cert`.
+/// Whether `name` begins with `prefix` as servers with CGI's variables read it: `Client_Cert` is
+/// `Client-Cert`.
 fn begins_with(name: &[u8], prefix: &[u8]) -> bool {
     let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a == b'_' && *b == b'-');
     name.len() >= prefix.len() && name.iter().zip(prefix).all(same)
@@ -57,8 +60,9 @@ fn keys(rule: &KeyRule, name: &[u8]) -> bool {
     rule.fields.iter().any(|keyed| keyed.eq_ignore_ascii_case(name))
 }
 
-/// The fields of a request from a client that is not trusted, with the certificates of its connection in place of those that it
-/// claims, as far as the rule keys them. The key, the request to the backend and `Vary` then see what was verified.
+/// The fields of a request from a client that is not trusted, with the certificates of its connection in
+/// place of those that it claims, as far as the rule keys them. The key, the request to the backend and
+/// `Vary` then see what was verified.
 pub(crate) fn with_certificates(
     fields: Fields<'_>,
     certificates: &[CertificateDer<'_>],

@@ -32,8 +32,8 @@ impl RequestFacts {
         RequestFacts { route: received.route_id, requester: received.requester.asking_for(b"", None) }
     }
 
-    /// Restores the [`Received`] of a copied request that was received under `routes`, over `tls` if the response is for
-    /// its client alone.
+    /// Restores the [`Received`] of a copied request that was received under `routes`, over `tls` if the
+    /// response is for its client alone.
     pub(crate) fn received<'a>(
         &self,
         routes: &'a Routes,

@@ -20,8 +20,8 @@ pub(crate) struct Requester<'a> {
     /// The requested host as received. If the response may be stored, it is in its keyed form, because
     /// applications write it into pages. Empty if the request has none.
     pub(crate) host: &'a [u8],
-    /// The TLS of its connection. `None` over a connection in clear, and for fetches for the store: what they bring
-    /// is not for this client alone.
+    /// The TLS of its connection. `None` over a connection in clear, and for fetches for the store: what they
+    /// bring is not for this client alone.
     pub(crate) tls: Option<&'a TlsPeer>,
     /// What backends get of its certificates; `None` if its listener asks for none.
     pub(crate) certificate_forward: Option<ClientCertificateForward>,

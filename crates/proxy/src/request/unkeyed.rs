@@ -18,8 +18,8 @@ const SENDFILE_TYPE: &[u8] = b"x-sendfile-type";
 /// The prefix of fields with further instructions about files (Rack's X-Accel-Mapping).
 const ACCEL: &[u8] = b"x-accel-";
 
-/// Whether a server in front of an application configures its sending of files with the field. A client that sends
-/// it could read any file.
+/// Whether a server in front of an application configures its sending of files with the field. A client that
+/// sends it could read any file.
 pub(crate) fn is_about_files(field: &Field<'_>) -> bool {
     let begins = field.name.get(..ACCEL.len()).is_some_and(|start| start.eq_ignore_ascii_case(ACCEL));
     begins || field.is(SENDFILE_TYPE)
@@ -30,8 +30,8 @@ pub(crate) fn is_keyed(field: &Field<'_>, rule: &CacheRule) -> bool {
     rule.key.fields.iter().any(|name| field.is(name))
 }
 
-/// Whether a field that is not a standard one must not affect a stored response: one client would choose for all (web
-/// cache poisoning).
+/// Whether a field that is not a standard one must not affect a stored response: one client would choose for
+/// all (web cache poisoning).
 pub(crate) fn is_unkeyed(field: &Field<'_>, rule: &CacheRule) -> bool {
     let respelled = || rule.key.fields.iter().any(|name| is_respelled(field.name, name));
     (field.name.contains(&b'_') || is_listed(field) || respelled()) && !is_keyed(field, rule)
@@ -77,7 +77,8 @@ fn hyphenated(name: &[u8]) -> impl Iterator<Item = u8> {
     name.iter().map(|&byte| if byte == b'_' { b'-' } else { byte })
 }
 
-/// The first cookie of a request that looks like one of a session, and is kept from the application only because
+/// The first cookie of a request that looks like one of a session, and is kept from the application only
+/// because
 /// `bypass_cookies` names others.
 pub(crate) fn lost_session<'a>(rule: &CacheRule, request: Fields<'a>) -> Option<&'a [u8]> {
     if !matches!(rule.policy.bypass_cookies, CookieRule::Named(_)) {

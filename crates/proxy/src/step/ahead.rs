@@ -39,7 +39,8 @@ impl Ahead {
         self.ended.is_none() && (!self.coded.is_empty() || self.trailers.is_some())
     }
 
-    /// Reads once, and notes the end of the response. Pending if the origin has nothing, or if there is no room.
+    /// Reads once, and notes the end of the response. Pending if the origin has nothing, or if there is no
+    /// room.
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,6 +1,7 @@
-//! Apart: a request with a field that may say who asks, or that selects a form of the page. What is stored for
-//! everybody answers it while it is fresh. Otherwise it is fetched for its client alone: nobody waits for it, it leaves no mark, and its
-//! response is stored only if that is for everybody too (RFC 9111 §3.5 has this rule for Authorization).
+//! Apart: a request with a field that may say who asks, or that selects a form of the page. What is stored
+//! for everybody answers it while it is fresh. Otherwise it is fetched for its client alone: nobody waits for
+//! it, it leaves no mark, and its response is stored only if that is for everybody too (RFC 9111 §3.5 has
+//! this rule for Authorization).
 
 use super::deliver::hit;
 use super::miss::fetch_for_store;
@@ -104,8 +105,9 @@ pub(crate) fn fitness(object: &Object, request: Fields<'_>, rule: &CacheRule, is
     }
 }
 
-/// The reason for which a stored object does not answer a request, although it is the right variant and fresh: a field of
-/// the request, or a media type that its client does not accept, where nobody said how long the object is fresh.
+/// The reason for which a stored object does not answer a request, although it is the right variant and
+/// fresh: a field of the request, or a media type that its client does not accept, where nobody said how long
+/// the object is fresh.
 fn barred(object: &Object, request: Fields<'_>, rule: &CacheRule) -> Option<BypassReason> {
     let lifetimes = object.lifetimes();
     let of_field = bar(request, &rule.policy, lifetimes.is_for_all(), |name| object.vary().has_name(name));
@@ -121,9 +123,9 @@ pub(crate) fn unaccepted(object: &Object, request: Fields<'_>) -> Option<BypassR
     (!media_type::is_accepted(request, content_type)).then_some(BypassReason::Accept)
 }
 
-/// Whether the response may be stored if it turns out to be for everybody. A request for a part or with a condition, and
-/// one from which something would have to be withheld, is sent as it came instead. In the shared tier, a fetch speaks for
-/// all nodes.
+/// Whether the response may be stored if it turns out to be for everybody. A request for a part or with a
+/// condition, and one from which something would have to be withheld, is sent as it came instead. In the
+/// shared tier, a fetch speaks for all nodes.
 fn may_store(request: &RequestHead<'_>, received: &Received<'_>, rule: &CacheRule) -> bool {
     let is_partial = |name: Name| {
         matches!(

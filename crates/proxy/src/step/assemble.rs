@@ -37,7 +37,8 @@ pub(super) struct PageResponse<'r> {
     source: Option<Source>,
 }
 
-/// The response that an object becomes, if it is a page with markup. Takes the `reader` of one that is arriving.
+/// The response that an object becomes, if it is a page with markup. Takes the `reader` of one that is
+/// arriving.
 pub(super) async fn page_of<'r>(
     exchange: &mut Exchange<'_>,
     object: &Arc<Object>,
@@ -114,8 +115,8 @@ pub(super) async fn passing(
 /// Sends a page with its fragments.
 ///
 /// # Errors
-/// [`Fault::Fragment`] if a fragment is known to be missing that the page needs, before the first byte of the page. Nothing has
-/// begun then.
+/// [`Fault::Fragment`] if a fragment is known to be missing that the page needs, before the first byte of the
+/// page. Nothing has begun then.
 pub(super) async fn send(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,

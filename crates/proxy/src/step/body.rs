@@ -81,7 +81,8 @@ impl RecodedBody {
         RecodedBody { body, transform, first: None, ended: false, holder: holder.clone() }
     }
 
-    /// Ready once the first block is recoded, so that a body that is not in its coding can still be answered by a fault.
+    /// Ready once the first block is recoded, so that a body that is not in its coding can still be answered
+    /// by a fault.
     ///
     /// # Errors
     /// The body fails before it yields anything.

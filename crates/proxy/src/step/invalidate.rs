@@ -7,8 +7,8 @@ use crate::tier;
 use sandarac_cache::{Purge, Tag};
 use std::time::Duration;
 
-/// Removes the stored responses of targets on the host of the request, and of groups. Waits until the servers of the
-/// shared tier have been told of groups.
+/// Removes the stored responses of targets on the host of the request, and of groups. Waits until the servers
+/// of the shared tier have been told of groups.
 pub(crate) async fn invalidate(
     exchange: &Exchange<'_>,
     received: &Received<'_>,

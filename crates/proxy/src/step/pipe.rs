@@ -19,7 +19,8 @@ use std::time::Duration;
 const WINDOW: usize = 64 * 1024;
 
 /// Requests the client's protocol from a backend, and opens the tunnel if the backend agrees. If not, its
-/// response goes to the client like any other, except that success would mislead the client of an extended CONNECT.
+/// response goes to the client like any other, except that success would mislead the client of an extended
+/// CONNECT.
 pub(crate) async fn pipe(
     exchange: &mut Exchange<'_>,
     down: &mut Downstream<'_>,

@@ -26,8 +26,8 @@ use std::borrow::Cow;
 pub(crate) enum Verdict {
     /// Look up a stored response by the route's cache rule, else fetch one from this pool.
     Lookup(PoolId),
-    /// Answer with what is stored for everybody, else fetch from this pool for this client alone: its request has a field
-    /// for which, with this reason, it may share nothing else.
+    /// Answer with what is stored for everybody, else fetch from this pool for this client alone: its request
+    /// has a field for which, with this reason, it may share nothing else.
     Apart(PoolId, BypassReason),
     /// Forward to this pool without the store.
     Pass(PoolId, PassReason),
@@ -41,7 +41,8 @@ pub(crate) enum Verdict {
     Purge,
 }
 
-/// Reads the target, determines the requester, and finds the route. `stated` is the scheme beside the target, in HTTP/2.
+/// Reads the target, determines the requester, and finds the route. `stated` is the scheme beside the target,
+/// in HTTP/2.
 pub(crate) fn receive<'a>(
     site: &'a Site,
     peer: &'a Peer,
@@ -66,7 +67,8 @@ pub(crate) fn receive<'a>(
         }
         _ => {}
     }
-    // A proxy before us may state the scheme of its own connection to us, or that of its client: the former is http.
+    // A proxy before us may state the scheme of its own connection to us, or that of its client: the former
+    // is http.
     let stated = || stated.filter(|scheme| *scheme == Scheme::Https);
     let scheme = match target.scheme {
         Some(scheme) => scheme,
@@ -233,8 +235,8 @@ pub(crate) fn forward(
     }
 }
 
-/// Whether the response may depend on a certificate of the client that the rule does not key: of its connection, or named by a
-/// trusted proxy, whose own certificate says nothing of its client.
+/// Whether the response may depend on a certificate of the client that the rule does not key: of its
+/// connection, or named by a trusted proxy, whose own certificate says nothing of its client.
 fn is_of_certificate(received: &Received<'_>, fields: Fields<'_>, rule: &CacheRule) -> bool {
     let Requester { tls, trusted, .. } = received.requester;
     if trusted {
@@ -243,7 +245,8 @@ fn is_of_certificate(received: &Received<'_>, fields: Fields<'_>, rule: &CacheRu
     tls.is_some_and(|tls| !tls.certificates.is_empty()) && !keys_certificate(&rule.key)
 }
 
-/// Whether the certificates of the connection have to take the place of those in the fields, because the rule keys them.
+/// Whether the certificates of the connection have to take the place of those in the fields, because the rule
+/// keys them.
 pub(crate) fn takes_certificate(received: &Received<'_>, fields: Fields<'_>) -> bool {
     let Requester { tls, trusted, .. } = received.requester;
     received.route.cache_rule().is_some_and(|rule| !rule.key.fields.is_empty() && keys_certificate(&rule.key))
@@ -261,8 +264,8 @@ fn redirect_to_https(received: &Received<'_>) -> Result<Verdict, Fault> {
     Ok(Verdict::Synth(Box::new(Synthetic { status: 308, fields, body: Bytes::new() })))
 }
 
-/// Whether the request came as an extended CONNECT (RFC 8441 §4), which has become a GET with Upgrade. No other request over
-/// HTTP/2 has that field.
+/// Whether the request came as an extended CONNECT (RFC 8441 §4), which has become a GET with Upgrade. No
+/// other request over HTTP/2 has that field.
 pub(crate) fn is_extended_connect(request: &RequestHead<'_>) -> bool {
     request.version == Version::Http2 && request.fields.has(Name::Upgrade)
 }

@@ -156,8 +156,8 @@ pub(crate) async fn relay(
     Ok(Sent { status, bytes })
 }
 
-/// Ends a response that has been read. A backend that has not received all of the request learns that from the end of the
-/// connection.
+/// Ends a response that has been read. A backend that has not received all of the request learns that from
+/// the end of the connection.
 fn release(link: OriginLink, is_uploaded: bool) {
     if is_uploaded { link.finish() } else { link.close() }
 }
@@ -393,8 +393,8 @@ impl Relay<'_, '_> {
         }
     }
 
-    /// Whether the head waits for the first block of a body that may turn out not to be in its coding. A client that has more
-    /// to send may wait for the head itself.
+    /// Whether the head waits for the first block of a body that may turn out not to be in its coding. A
+    /// client that has more to send may wait for the head itself.
     fn holds_head(&self) -> bool {
         !self.begun
             && !self.is_conversation
@@ -462,7 +462,8 @@ impl Relay<'_, '_> {
         Ok(())
     }
 
-    /// Whether the client has cancelled its request. A client of HTTP/1 that leaves is noticed when it is written to.
+    /// Whether the client has cancelled its request. A client of HTTP/1 that leaves is noticed when it is
+    /// written to.
     fn has_left(&mut self, cx: &mut Context<'_>) -> bool {
         self.exchange.request.version == Version::Http2
             && self.downstream.client.poll_left(cx, false).is_ready()

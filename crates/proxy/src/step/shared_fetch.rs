@@ -206,8 +206,8 @@ struct TierQuestion<'a> {
 }
 
 impl TierQuestion<'_> {
-    /// The object, now in RAM, how it answers the request, and its freshness left in seconds; or the right to fetch,
-    /// and to tell the tier of it.
+    /// The object, now in RAM, how it answers the request, and its freshness left in seconds; or the right to
+    /// fetch, and to tell the tier of it.
     async fn ask(
         &self,
         place: Place,

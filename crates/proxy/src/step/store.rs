@@ -227,8 +227,8 @@ impl<'a> Landing<'a> {
         }
     }
 
-    /// Whether another request for the same target may well get another kind of response, because this one has a field that
-    /// may say who asks.
+    /// Whether another request for the same target may well get another kind of response, because this one
+    /// has a field that may say who asks.
     fn is_apart(&self) -> bool {
         matches!(store_use(self.request, &self.rule.policy), StoreUse::Apart(_))
     }

@@ -67,8 +67,8 @@ const MARK_TIME: Duration = Duration::from_secs(120);
 pub(super) type Unshared = Option<(MarkReason, Duration)>;
 
 /// The TTL of an object in seconds, or why it stays out of the tier. A part of a representation stays out
-/// without a reason that others could use. So does a joined object, because a purge by the tags or fields of any
-/// part must match it, and an item has those of one head.
+/// without a reason that others could use. So does a joined object, because a purge by the tags or fields of
+/// any part must match it, and an item has those of one head.
 pub(super) fn ttl(object: &Object, max_object: u64, now: Timestamp) -> Result<u32, Unshared> {
     let lifetimes = object.lifetimes();
     if object.range().is_some() || object.is_joined() || !object.body().is_whole() {

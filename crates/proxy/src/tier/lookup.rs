@@ -22,8 +22,8 @@ use crate::request::received::Received;
 pub(crate) enum Asked {
     /// A response that may be used.
     Found(Box<FoundObject>),
-    /// The response is to be fetched, and the tier to be told of it. There may be a stale one to validate. The
-    /// purges and bans before `begun` cannot apply to what is fetched.
+    /// The response is to be fetched, and the tier to be told of it. There may be a stale one to validate.
+    /// The purges and bans before `begun` cannot apply to what is fetched.
     Fetch { fill: Fill, stale: Option<Box<FoundObject>>, begun: Begun },
 }
 

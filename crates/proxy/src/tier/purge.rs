@@ -19,7 +19,8 @@ use crate::request::purge_target::route_of_get;
 use crate::shared::Shared;
 use crate::site::Site;
 
-/// Whether nodes may have responses to a GET of this target, by the rules of this one. Other nodes may have other keys.
+/// Whether nodes may have responses to a GET of this target, by the rules of this one. Other nodes may have
+/// other keys.
 pub(crate) fn may_have(site: &Site, host: &[u8], target: &[u8]) -> bool {
     let routes = &site.config.routes;
     let uses_tier = |route: &Route| route.cache_rule().is_some_and(|rule| rule.shared != SharedUse::Off);
@@ -28,8 +29,8 @@ pub(crate) fn may_have(site: &Site, host: &[u8], target: &[u8]) -> bool {
         && route_of_get(routes, host, target).is_some_and(|route| routes[route].cache_rule().is_some())
 }
 
-/// Puts tombstones in the place of the entries that these targets have by the rules of this node, only to be quicker
-/// than the records in the logs.
+/// Puts tombstones in the place of the entries that these targets have by the rules of this node, only to be
+/// quicker than the records in the logs.
 pub(crate) async fn entomb(core: &Rc<Core>, site: &Site, host: &[u8], targets: &[Vec<u8>]) {
     let routes = &site.config.routes;
     let mut places = Vec::new();

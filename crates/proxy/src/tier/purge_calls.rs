@@ -45,8 +45,8 @@ impl PurgeCalls {
         PurgeCalls { tier, calls }
     }
 
-    /// Blocks the thread until all servers have the purges, or the time is up. Returns the names of those that
-    /// were not reached. They are told before this node reads from them again.
+    /// Blocks the thread until all servers have the purges, or the time is up. Returns the names of those
+    /// that were not reached. They are told before this node reads from them again.
     pub(crate) fn wait(&self) -> Vec<String> {
         loop {
             if let Some(missing) = self.outcome() {

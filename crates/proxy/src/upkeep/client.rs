@@ -74,8 +74,8 @@ impl UpkeepClient {
         UpkeepClient { origins, holder }
     }
 
-    /// Sends a GET to an application over FastCGI and receives the head of the response. The path need not be that
-    /// of a script.
+    /// Sends a GET to an application over FastCGI and receives the head of the response. The path need not be
+    /// that of a script.
     pub(super) async fn get_status(
         &self,
         question: &Question<'_>,

@@ -30,8 +30,8 @@ pub struct VclCheckArgs {
     /// The program
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// A folder for included files whose paths do not begin with `/` or `./`. Can be repeated; without it, the folder of
-    /// FILE, /etc/varnish and /usr/share/varnish/vcl
+    /// A folder for included files whose paths do not begin with `/` or `./`. Can be repeated; without it,
+    /// the folder of FILE, /etc/varnish and /usr/share/varnish/vcl
     #[arg(short, long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub path: Vec<PathBuf>,
     /// As JSON
@@ -60,7 +60,8 @@ pub struct VclUpgradeArgs {
     /// The file
     #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// A folder for included files whose paths do not begin with `/` or `./`, as in `vcl check`. Can be repeated
+    /// A folder for included files whose paths do not begin with `/` or `./`, as in `vcl check`. Can be
+    /// repeated
     #[arg(short, long, value_name = "DIRECTORY", value_hint = ValueHint::DirPath)]
     pub path: Vec<PathBuf>,
     /// Print the differences instead of the new file

@@ -2,11 +2,11 @@
 //!
 //! The newest process has the cache, and accepts. An older one may have objects left, and clients whose next
 //! request is their last one there. It tells the newest of each purge, and waits until that has happened. The
-//! other way round nobody waits: all have two marks in shared memory. The newest changes the first one before a
-//! purge is acknowledged; an older process that finds another one than it knew no longer answers from what it
-//! has stored. An older process that cannot tell the newest of a purge in time changes the second one; the newest,
-//! which looks at it at each lookup, then forgets everything. So a process that is stopped, or has died and been
-//! started again, cannot serve what was purged meanwhile.
+//! other way round nobody waits: all have two marks in shared memory. The newest changes the first one before
+//! a purge is acknowledged; an older process that finds another one than it knew no longer answers from what
+//! it has stored. An older process that cannot tell the newest of a purge in time changes the second one; the
+//! newest, which looks at it at each lookup, then forgets everything. So a process that is stopped, or has
+//! died and been started again, cannot serve what was purged meanwhile.
 
 use std::fs::File;
 use std::io;
@@ -108,8 +108,8 @@ impl Relatives {
         self.marks.lock().0.as_fd().try_clone_to_owned()
     }
 
-    /// Another process takes over: from here on it is told over `line` of what is forgotten here. `heard` gets
-    /// the number of each message that it has followed. MUST be called before that process serves.
+    /// Another process takes over: from here on it is told over `line` of what is forgotten here. `heard`
+    /// gets the number of each message that it has followed. MUST be called before that process serves.
     pub(super) fn leave(&self, line: Arc<Line>, heard: Receiver<u64>) -> io::Result<()> {
         let forgotten = self.marks.lock().read(Mark::Forgotten)?;
         let newest = Mutex::new(Newest { line, heard, number: 0, answers: true });
@@ -139,7 +139,8 @@ impl Relatives {
 }
 
 impl Newest {
-    /// Whether the newest process has forgotten this. One that has not answered the last message is sent no other.
+    /// Whether the newest process has forgotten this. One that has not answered the last message is sent no
+    /// other.
     fn tell(&mut self, what: What, is_soft: bool) -> bool {
         while let Ok(heard) = self.heard.try_recv() {
             self.answers |= heard == self.number;
@@ -298,8 +299,8 @@ mod tests {
         drop(newest);
     }
 
-    /// Regression: a purge at an older process was acknowledged after a second, although the newest one, which was stopped
-    /// meanwhile, never heard of it, nor of any later one.
+    /// Regression: a purge at an older process was acknowledged after a second, although the newest one,
+    /// which was stopped meanwhile, never heard of it, nor of any later one.
     #[test]
     fn what_the_newest_does_not_hear_has_it_forget_everything() {
         let (older, newest, line) = family();

@@ -64,7 +64,8 @@ pub(super) struct ProcessState {
     pub(super) is_orphan: Arc<AtomicBool>,
     /// The sign that the service manager has taken note of that.
     pub(super) noted: Mutex<Option<Noted>>,
-    /// Whether what is stored is being written for the next process. Held while something is purged by command.
+    /// Whether what is stored is being written for the next process. Held while something is purged by
+    /// command.
     pub(super) is_saving: RwLock<bool>,
     /// Whether objects are on their way to that process, which this one has to wait for.
     pub(super) is_moving: watch::Sender<bool>,

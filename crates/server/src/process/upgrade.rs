@@ -36,8 +36,9 @@ const LOOK: Duration = Duration::from_millis(10);
 const MAX_OLDER: usize = 3;
 
 impl ProcessState {
-    /// Starts the program that this process was started from, unless another process asks for it, and hands over
-    /// when it can serve. Otherwise nothing changes. The result is always reported on standard error, too.
+    /// Starts the program that this process was started from, unless another process asks for it, and hands
+    /// over when it can serve. Otherwise nothing changes. The result is always reported on standard error,
+    /// too.
     pub(super) fn upgrade(&self, order: &Upgrade) -> Result<Upgraded, Refusal> {
         let refused = |what: &str| Err(Refusal::failed(what));
         let outcome = match self.upgrading.try_lock() {
@@ -64,7 +65,8 @@ impl ProcessState {
         outcome
     }
 
-    /// Waits until the objects of the last process, or those of a snapshot, are here: what is on its way would be lost.
+    /// Waits until the objects of the last process, or those of a snapshot, are here: what is on its way
+    /// would be lost.
     fn wait_for_cache(&self) {
         let deadline = Instant::now() + CACHE_PATIENCE;
         while self.arriving.is_held() && Instant::now() < deadline {

@@ -86,8 +86,8 @@ impl<'p> Checker<'p> {
         self.diagnostics.len() >= MAX_DIAGNOSTICS
     }
 
-    /// Whether a name without a definition is to be reported: once, and not if its definition may be on a line
-    /// that the parser could not read.
+    /// Whether a name without a definition is to be reported: once, and not if its definition may be on a
+    /// line that the parser could not read.
     pub(super) fn is_news(&mut self, name: &str) -> bool {
         !self.lost_words.contains(name) && self.undefined.insert(name.to_owned())
     }

@@ -251,8 +251,8 @@ impl Checker<'_> {
         self.report(diagnostic);
     }
 
-    /// The error about an unknown name with the symbol that is probably meant, which counts as used, and whether
-    /// there is one.
+    /// The error about an unknown name with the symbol that is probably meant, which counts as used, and
+    /// whether there is one.
     pub(super) fn with_meant(
         &mut self,
         diagnostic: Diagnostic,

@@ -179,8 +179,8 @@ impl Parser<'_, '_> {
         items
     }
 
-    /// The next item of a list of entries or properties, by `read`; `None` after a mistake. It takes at least one
-    /// token unless a `}` or the end is next.
+    /// The next item of a list of entries or properties, by `read`; `None` after a mistake. It takes at least
+    /// one token unless a `}` or the end is next.
     pub(super) fn item<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Option<T> {
         if self.kind() == TokenKind::Semicolon {
             self.stray_semicolon();

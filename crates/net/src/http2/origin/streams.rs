@@ -487,8 +487,8 @@ impl Streams {
         }
     }
 
-    /// Widens the window of a stream whose body has `announced` bytes more by its Content-Length, or turns out
-    /// to be long.
+    /// Widens the window of a stream whose body has `announced` bytes more by its Content-Length, or turns
+    /// out to be long.
     pub(super) fn widen(&mut self, id: u32, announced: Option<u64>) {
         let Some(stream) = self.open.get_mut(&id) else { return };
         let window = u64::from(stream.window);

@@ -165,8 +165,8 @@ fn send_head(
     }
 }
 
-/// Whether a request may be answered with 304 (RFC 9110 §13.1). Some origins answer so to a request for the rest
-/// of a stored part; then the whole is fetched.
+/// Whether a request may be answered with 304 (RFC 9110 §13.1). Some origins answer so to a request for the
+/// rest of a stored part; then the whole is fetched.
 fn is_conditional(request: Fields<'_>) -> bool {
     [Name::IfNoneMatch, Name::IfModifiedSince, Name::IfRange].iter().any(|&name| request.has(name))
 }

@@ -91,8 +91,8 @@ pub(super) async fn linked(
     if identifies {
         connected = Box::pin(context.identified(&pick, connected)).await;
     }
-    // A new connection to an application has one request only: what comes before it is in no other response, and if it has
-    // ended, sending fails before a byte was sent.
+    // A new connection to an application has one request only: what comes before it is in no other response,
+    // and if it has ended, sending fails before a byte was sent.
     let is_fastcgi = pick.backend().address().is_fastcgi();
     if (identifies || !reused && !is_fastcgi)
         && let Ok(OriginConn::Http1(conn, _)) = &mut connected
@@ -129,8 +129,8 @@ pub(super) async fn linked(
     }
 }
 
-/// A connection: `pooled`, or a new one. `upgrades` is whether the request asks for another protocol: a backend that does not
-/// offer that over HTTP/2 is asked over HTTP/1.1, if it may speak that.
+/// A connection: `pooled`, or a new one. `upgrades` is whether the request asks for another protocol: a
+/// backend that does not offer that over HTTP/2 is asked over HTTP/1.1, if it may speak that.
 pub(super) async fn connect(
     context: &FetchContext<'_>,
     pooled: Option<OriginConn>,

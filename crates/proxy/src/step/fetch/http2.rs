@@ -1,4 +1,5 @@
-//! HTTP/2 to an origin: encodes requests into a stream of a shared connection, and reads the response from it.
+//! HTTP/2 to an origin: encodes requests into a stream of a shared connection, and reads the response from
+//! it.
 
 use super::origin_head::{OriginHead, Seen};
 use super::origin_request::OriginRequest;

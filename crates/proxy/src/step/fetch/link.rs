@@ -268,8 +268,8 @@ impl OriginLink {
         speak!(&mut self.protocol, limit_reads(most));
     }
 
-    /// Gives the read buffer back, because the client takes no more now. Returns the bytes of the response that
-    /// are held nevertheless.
+    /// Gives the read buffer back, because the client takes no more now. Returns the bytes of the response
+    /// that are held nevertheless.
     pub(crate) fn park(&mut self) -> usize {
         speak!(&mut self.protocol, park())
     }

@@ -1,9 +1,9 @@
 //! `X-Accel-Redirect` and `X-Sendfile`: a response names a file, which is sent in place of its body. The backend is
-//! released at once. The whole file stands in the response, which may be stored; a client whose response is not stored
-//! gets what it asks for of the file ([`answer_from_file`]).
+//! released at once. The whole file stands in the response, which may be stored; a client whose response is
+//! not stored gets what it asks for of the file ([`answer_from_file`]).
 //!
-//! These and the other [instructions](sandarac_message::accel) of an application never reach a client. From a pool that may not
-//! use them, they have no other effect, except `X-Accel-Buffering`.
+//! These and the other [instructions](sandarac_message::accel) of an application never reach a client. From a
+//! pool that may not use them, they have no other effect, except `X-Accel-Buffering`.
 
 use super::link::OriginLink;
 use super::local_file::LocalFile;
@@ -37,12 +37,12 @@ pub(super) struct Asked<'a> {
     pub(super) pool: &'a SitePool,
 }
 
-/// Follows the instructions of a response and removes them. The file that it names is sent in place of its body, if its pool may
-/// do that.
+/// Follows the instructions of a response and removes them. The file that it names is sent in place of its
+/// body, if its pool may do that.
 ///
 /// # Errors
-/// [`Fault::FileNotAllowed`] if the file is none that the pool may send, [`Fault::FileAmbiguous`] if several are named,
-/// [`Fault::File`] if it is not there.
+/// [`Fault::FileNotAllowed`] if the file is none that the pool may send, [`Fault::FileAmbiguous`] if several
+/// are named, [`Fault::File`] if it is not there.
 pub(super) async fn follow(
     asked: Asked<'_>,
     mut arrived: Box<OriginResponse>,
@@ -81,7 +81,8 @@ pub(super) async fn follow(
     }
 }
 
-/// Has a response stored for so many seconds, or not at all if that is 0, unless it has a word for this cache already.
+/// Has a response stored for so many seconds, or not at all if that is 0, unless it has a word for this cache
+/// already.
 fn keep_for(seconds: u64, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
     if fields.view().has(Name::SandaracCacheControl) {
         return Ok(());
@@ -95,8 +96,8 @@ fn keep_for(seconds: u64, fields: &mut FieldsBuf) -> Result<(), TooLarge> {
     })
 }
 
-/// The file that a response names; `None` if it names none, or its pool may not. An error if the name leads to nothing that the
-/// pool may send.
+/// The file that a response names; `None` if it names none, or its pool may not. An error if the name leads
+/// to nothing that the pool may send.
 fn named(asked: Asked<'_>, fields: Fields<'_>) -> Option<Result<NamedFile, Fault>> {
     let pool = asked.pool;
     if let Some(uri) = the_only(fields, X_ACCEL_REDIRECT).filter(|_| pool.x_accel_redirect) {
@@ -156,8 +157,8 @@ async fn send(
         NotSent::Outside => Fault::FileNotAllowed,
         NotSent::Refused(refusal) => Fault::File(refusal),
     })?;
-    // The whole, without a coding: that would depend on the files beside it, and on no field that the application has named in
-    // Vary.
+    // The whole, without a coding: that would depend on the files beside it, and on no field that the
+    // application has named in Vary.
     let whole = RequestHead { fields: Fields::default(), ..*asked.request };
     let begun = without_body(&head.fields).and_then(|fields| response(&file, &whole, fields));
     let FileResponse { status, reason, fields, body, len } = begun.map_err(|TooLarge| Fault::HeadTooLarge)?;
@@ -181,8 +182,8 @@ async fn send(
     }))
 }
 
-/// The answer to the conditions and ranges of a request whose response is not stored. A response with another status
-/// than 200 is sent as it is, and so is one without a file.
+/// The answer to the conditions and ranges of a request whose response is not stored. A response with another
+/// status than 200 is sent as it is, and so is one without a file.
 ///
 /// # Errors
 /// [`Fault::HeadTooLarge`].

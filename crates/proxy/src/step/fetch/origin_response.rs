@@ -30,8 +30,8 @@ pub(crate) struct OriginResponse {
 pub(crate) enum Keeping {
     /// It may.
     Allowed,
-    /// Only if it states how long it is fresh: a file that the application has named, or a page that php-fpm made and not
-    /// the application.
+    /// Only if it states how long it is fresh: a file that the application has named, or a page that php-fpm
+    /// made and not the application.
     IfStated,
     /// It names a file in place of its body, and its pool may not send any: this is not the page.
     Refused,

@@ -138,7 +138,8 @@ enum Attendance {
 }
 
 impl Audience {
-    /// A client waits for the response, whose exchange has this [`Client::read_limit`](sandarac_net::Client::read_limit).
+    /// A client waits for the response, whose exchange has this
+    /// [`Client::read_limit`](sandarac_net::Client::read_limit).
     pub(crate) fn attended(read_limit: usize) -> Audience {
         Audience { read_limit, ..Audience::new(Attendance::Attended) }
     }

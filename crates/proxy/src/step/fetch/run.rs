@@ -109,8 +109,8 @@ impl Fetch<'_> {
         follow(asked, arrived).await
     }
 
-    /// Whether the body is gathered if its length allows that. Never in a conversation, where the client may wait for a part of
-    /// the response before it sends the rest.
+    /// Whether the body is gathered if its length allows that. Never in a conversation, where the client may
+    /// wait for a part of the response before it sends the rest.
     fn gathers(&self, pool: &SitePool) -> bool {
         let speaks_http2 = || pool.live().backends().iter().any(|backend| backend.address().is_http2());
         let is_conversation = matches!(self.purpose, Purpose::Tunnel)

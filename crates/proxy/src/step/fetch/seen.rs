@@ -40,7 +40,8 @@ pub(super) struct Follows {
 /// Where another attempt is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// Over a new connection, also to the same backend: its other kept connections are probably closed for the same reason.
+    /// Over a new connection, also to the same backend: its other kept connections are probably closed for
+    /// the same reason.
     Fresh,
     /// At another backend, if there is one, or else at the same.
     Anywhere,
@@ -62,7 +63,8 @@ pub(super) enum Counts {
 }
 
 impl Seen {
-    /// The sign that was seen by an attempt over a connection that was `kept`, or a new one, at a backend that `was_failing` before.
+    /// The sign that was seen by an attempt over a connection that was `kept`, or a new one, at a backend
+    /// that `was_failing` before.
     pub(super) fn of(failed: &Failed, kept: bool, was_failing: bool) -> Seen {
         match failed.fault {
             // A kept connection that ended is no sign of a fault of the backend; a timeout is.

@@ -52,7 +52,8 @@ fn a_response_of_an_origin_that_speaks_another_protocol_is_stored() {
     });
 }
 
-/// The task of the fill ends by a fault in this program, as in a soak, where the object was evicted while it arrived.
+/// The task of the fill ends by a fault in this program, as in a soak, where the object was evicted while it
+/// arrived.
 #[test]
 fn readers_of_an_object_whose_fill_panics_get_an_error_at_once_and_the_key_is_free() {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default()).unwrap();

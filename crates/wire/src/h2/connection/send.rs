@@ -191,8 +191,8 @@ impl Connection {
     }
 
     /// Announces that the connection will be closed, and still accepts streams that the peer opened before it
-    /// knows (RFC 9113 §6.8). [`Connection::finish`] follows after a round trip, for which [`Connection::ping`]
-    /// can be used.
+    /// knows (RFC 9113 §6.8). [`Connection::finish`] follows after a round trip, for which
+    /// [`Connection::ping`] can be used.
     pub fn announce_end(&mut self, out: &mut Vec<u8>) {
         if self.going_away.is_none() {
             self.going_away = Some(MAX_WINDOW);
